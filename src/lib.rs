@@ -1,0 +1,3 @@
+//! larder keeps every Kubernetes node stocked with the container images that its environments need.
+
+pub mod model;

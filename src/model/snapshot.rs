@@ -1,0 +1,57 @@
+//! The files of an environment repository at one commit, immutable.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What a path of the environment repository holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file's bytes (executable or not).
+    File(Arc<[u8]>),
+    /// A regular file larger than the budget; it was not read. Its size in bytes.
+    TooLarge(u64),
+    /// A symbolic link that was not followed, with its target: it leaves the tree, loops, dangles or names a folder.
+    /// Links to a file inside the tree are followed and appear as [`Entry::File`].
+    Link(String),
+    /// A submodule; never followed.
+    Submodule,
+}
+
+/// The files under `larder.yaml`, `environments/`, `templates/` and `lock/`, at one commit or in one folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Where they come from.
+    pub origin: Origin,
+    /// Path from the root of the environment repository, with `/` → what it holds. Paths that are no UTF-8 are shown
+    /// with replacement characters.
+    pub files: BTreeMap<String, Entry>,
+}
+
+/// Where a snapshot comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Files on disk, perhaps not committed yet.
+    #[default]
+    Folder,
+    /// A commit, as 40 hexadecimal digits.
+    Commit(String),
+}
+
+impl Snapshot {
+    /// The bytes of a regular file.
+    pub fn file(&self, path: &str) -> Option<&Arc<[u8]>> {
+        match self.files.get(path) {
+            Some(Entry::File(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The entries below a folder, `folder` being given without a final slash.
+    pub fn under<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> + use<'a> {
+        let prefix = format!("{folder}/");
+        let start = prefix.clone();
+        self.files
+            .range(start..)
+            .take_while(move |(path, _)| path.starts_with(&prefix))
+            .map(|(path, entry)| (path.as_str(), entry))
+    }
+}
