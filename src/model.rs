@@ -5,6 +5,15 @@
 
 pub mod batch;
 pub mod digest;
+pub mod environment;
 pub mod failure;
+pub mod lock;
+pub mod manifest;
 pub mod name;
+pub mod plan;
+pub mod reference;
+pub mod registries;
+pub mod report;
+pub mod resolution;
+pub mod settings;
 pub mod snapshot;

@@ -1,0 +1,77 @@
+//! The lock: for each image of each environment the digest that the nodes must hold.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    batch::Batch,
+    digest::Digest,
+    failure::Problem,
+    name::{EnvironmentId, Name},
+    reference::ImageReference,
+    resolution::PlatformManifest,
+};
+
+/// All lockfiles together. A lockfile that cannot be read is a failure of its environment.
+pub type Lock = Batch<Lockfile>;
+
+/// `lock/<tenant>/<name>.yaml`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lockfile {
+    /// The images by name.
+    pub images: BTreeMap<Name, LockedImage>,
+}
+
+/// What an image's reference named when it was last resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockedImage {
+    /// The reference that was resolved.
+    pub reference: ImageReference,
+    /// What the nodes must hold: the index, where there is one.
+    pub digest: Digest,
+    /// The media type of what the digest names.
+    pub media_type: String,
+    /// Platforms of the index, or the one platform of a single manifest, sorted.
+    pub platforms: Vec<PlatformManifest>,
+    /// Former digests, newest first, as many as the environment retains.
+    pub previous: Vec<Previous>,
+    /// Why the digest must not move, while it must not.
+    pub hold: Option<String>,
+}
+
+/// A digest that an image had before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Previous {
+    /// The reference that was resolved then.
+    pub reference: ImageReference,
+    /// What it named.
+    pub digest: Digest,
+}
+
+/// What one pass changes in the lock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LockChange {
+    /// The lock after the change; what is rendered.
+    pub lock: Lock,
+    /// Files to write or, where `None`, to delete, from the root of the environment repository. Empty: no commit.
+    pub files: BTreeMap<String, Option<Vec<u8>>>,
+    /// What moved, in order of environments and images.
+    pub moves: Vec<Move>,
+    /// Images that could not be locked anew. Their former entries stay; the environment goes on with what is locked.
+    pub problems: BTreeMap<EnvironmentId, Vec<Problem>>,
+}
+
+/// One image's change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Move {
+    /// The environment.
+    pub environment: EnvironmentId,
+    /// The image.
+    pub image: Name,
+    /// The entry before; none when the image is new.
+    pub old: Option<Previous>,
+    /// The entry after; none when the image is gone.
+    pub new: Option<Previous>,
+}

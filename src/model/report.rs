@@ -1,0 +1,115 @@
+//! What a pass came to, and what the nodes hold.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    digest::Digest,
+    failure::Problem,
+    name::{EnvironmentId, Name},
+    reference::ImageReference,
+};
+
+/// How an environment stands after a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Condition {
+    /// All of it is locked and applied.
+    Applied,
+    /// It is applied, but some of its images could not be resolved; former digests stay in force.
+    Degraded,
+    /// Nothing of it was changed; its former objects and lockfile stay.
+    Failed,
+    /// It is suspended by its file.
+    Suspended,
+    /// It is gone from Git, but the budget does not allow its removal.
+    Blocked,
+}
+
+/// What one pass came to. Holds no clock, so that equal passes have equal reports.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PassReport {
+    /// The commit that was rendered.
+    pub commit: Option<String>,
+    /// The lock commit of this pass.
+    pub lock_commit: Option<String>,
+    /// Why the lock could not be committed: a refused push with the remote's own words.
+    pub lock_problem: Option<Problem>,
+    /// Each environment.
+    pub environments: BTreeMap<EnvironmentId, EnvironmentReport>,
+    /// Tenants whose own objects failed.
+    pub tenants: BTreeMap<Name, Vec<Problem>>,
+}
+
+/// One environment's part of a [`PassReport`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EnvironmentReport {
+    /// How it stands.
+    pub condition: Condition,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+/// How far one image has come on one node: the words of Submarine's JupyterImagePuller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeState {
+    /// Not there yet.
+    Pulling,
+    /// There.
+    Success,
+    /// The kubelet could not pull it; it tries again by itself.
+    Failure,
+}
+
+/// One image on one node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeReport {
+    /// The node's name.
+    pub node: String,
+    /// How far it has come.
+    pub state: NodeState,
+    /// The kubelet's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// One image on all nodes that should hold it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageCoverage {
+    /// The image's name.
+    pub image: Name,
+    /// Its reference.
+    pub reference: ImageReference,
+    /// The locked digest.
+    pub digest: Digest,
+    /// Nodes that hold the locked digest.
+    pub ready: usize,
+    /// Nodes that should.
+    pub eligible: usize,
+    /// Each node that should, by name.
+    pub nodes: Vec<NodeReport>,
+}
+
+/// All of an environment's images on its nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// Whether the cluster has taken up the puller as it is in the lock. While false, no image counts as held.
+    pub current: bool,
+    /// Each image, in order of names.
+    pub images: Vec<ImageCoverage>,
+    /// Nodes of the pool that do not count, each with the reason: not ready, cordoned, no room.
+    pub excluded: BTreeMap<String, String>,
+}
+
+impl Coverage {
+    /// Whether every eligible node holds every image.
+    pub fn is_warm(&self) -> bool {
+        self.current && self.images.iter().all(|image| image.ready == image.eligible)
+    }
+}

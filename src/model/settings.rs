@@ -1,0 +1,95 @@
+//! `larder.yaml` as larder uses it: what holds for all environments of a repository.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    environment::{Placement, Puller},
+    name::{EnvironmentId, Name},
+    reference::ImageReference,
+    registries::Registries,
+};
+
+/// The whole of `larder.yaml`, completed with defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Tenants by name. A folder of `environments/` that is not listed here is a failure of its environments: a new
+    /// folder must not reach a namespace that nobody gave it.
+    pub tenants: BTreeMap<Name, Tenant>,
+    /// Pools by name.
+    pub pools: BTreeMap<String, Placement>,
+    /// What an environment has that says nothing else.
+    pub defaults: Defaults,
+    /// How registries are reached.
+    pub registries: Registries,
+    /// The records' ConfigMap.
+    pub records: Records,
+    /// What may be deleted.
+    pub prune: Prune,
+    /// Images that the pullers themselves run.
+    pub helpers: Helpers,
+}
+
+/// A tenant's part of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// Its namespace; no two tenants share one.
+    pub namespace: String,
+    /// Whether larder makes the namespace. It never deletes one.
+    pub create_namespace: bool,
+}
+
+/// Defaults of environments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// The pool's name; none: every Linux node.
+    pub pool: Option<String>,
+    /// How often references are resolved anew.
+    pub refresh: Duration,
+    /// How the images get to the nodes.
+    pub puller: Puller,
+}
+
+/// The ConfigMap that lists a tenant's images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// Its name; by default `submarine-image-pull-operator-records`.
+    pub name: String,
+}
+
+/// What may be deleted without a word, and what a commit has confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prune {
+    /// The largest share of environments that one pass removes, in percent. One environment is always allowed unless it
+    /// is its tenant's last.
+    pub budget: u8,
+    /// Removals that somebody has confirmed in `larder.yaml`; these never count.
+    pub confirmed: Vec<Confirmed>,
+}
+
+/// A removal that is wanted, whatever the budget says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confirmed {
+    /// `tenant/name`.
+    Environment(EnvironmentId),
+    /// `tenant/*`.
+    Tenant(Name),
+}
+
+impl Confirmed {
+    /// Whether this confirms the removal of that environment.
+    pub fn covers(&self, id: &EnvironmentId) -> bool {
+        match self {
+            Self::Environment(confirmed) => confirmed == id,
+            Self::Tenant(tenant) => *tenant == id.tenant,
+        }
+    }
+}
+
+/// Images that the pullers themselves run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Helpers {
+    /// Has a static `/bin/busybox` that runs in any image; strategy `containers`.
+    pub hold: ImageReference,
+    /// Sleeps for ever; strategies `initContainers` and `imageVolumes`.
+    pub pause: ImageReference,
+}
