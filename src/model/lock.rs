@@ -9,6 +9,7 @@ use super::{
     digest::Digest,
     failure::Problem,
     name::{EnvironmentId, Name},
+    plan::Blocked,
     reference::ImageReference,
     resolution::PlatformManifest,
 };
@@ -60,6 +61,8 @@ pub struct LockChange {
     pub moves: Vec<Move>,
     /// Images that could not be locked anew. Their former entries stay; the environment goes on with what is locked.
     pub problems: BTreeMap<EnvironmentId, Vec<Problem>>,
+    /// Environments that are gone from Git, but whose lockfiles stay because the budget does not allow their removal.
+    pub blocked: Option<Blocked>,
 }
 
 /// One image's change.

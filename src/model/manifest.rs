@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     failure::Failure,
+    fields::Fields,
     name::{EnvironmentId, Name},
 };
 
@@ -161,11 +162,21 @@ pub struct InventoryEntry {
     pub uid: String,
     /// The value of [`MANIFEST_ANNOTATION`].
     pub manifest: String,
-    /// Whether it is known that nobody else has written to it since it was applied, so that an equal `manifest` means
-    /// that there is nothing to do.
-    pub settled: bool,
+    /// The fields that our last apply still owns; none where the target does not know.
+    pub fields: Option<Fields>,
     /// Whether it is being deleted.
     pub terminating: bool,
+}
+
+impl InventoryEntry {
+    /// Whether it is known, without asking the target again, that this manifest was the last that was applied and that
+    /// nobody has changed or removed any field of it since.
+    pub fn is_settled(&self, manifest: &Manifest) -> bool {
+        !self.terminating
+            && self.owner == manifest.owner
+            && self.manifest == manifest.digest()
+            && self.fields.as_ref().is_some_and(|fields| fields.cover(&manifest.object))
+    }
 }
 
 /// The objects of ours that a target holds: those with our instance's label and their own identity as annotation.

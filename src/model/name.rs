@@ -54,7 +54,8 @@ impl FromStr for Name {
         if text.starts_with('.') {
             return Err(NameError::Dots(text.to_owned()));
         }
-        let forbidden = |c: char| c == '/' || c == '\\' || c.is_control() || (c.is_whitespace() && c != ' ') || c == '\u{feff}';
+        let forbidden =
+            |c: char| c == '/' || c == '\\' || c.is_control() || (c.is_whitespace() && c != ' ') || c == '\u{feff}';
         let at_an_end = [text.chars().next(), text.chars().last()].into_iter().flatten().find(|c| c.is_whitespace());
         match text.chars().find(|&c| forbidden(c)).or(at_an_end) {
             Some(c) => Err(NameError::Character(text.to_owned(), c)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    failure::{Failure, Problem},
+    failure::{Category, Failure, Problem},
     manifest::{Manifest, ObjectId, Owner},
     name::EnvironmentId,
 };
@@ -95,4 +95,23 @@ pub enum Outcome {
 pub struct Applied {
     /// Each change with its outcome.
     pub outcomes: Vec<(Change, Outcome)>,
+    /// See [`Plan::failures`].
+    pub failures: BTreeMap<Owner, Failure>,
+    /// See [`Plan::blocked`].
+    pub blocked: Option<Blocked>,
+}
+
+impl Applied {
+    /// Whether nothing is left that another pass on the same commit could do.
+    pub fn is_complete(&self) -> bool {
+        let unfinished = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_) | Outcome::NotAttempted);
+        let refused = |failure: &Failure| matches!(failure.category(), Category::Cluster | Category::Conflict);
+        !self.outcomes.iter().any(|(_, outcome)| unfinished(outcome)) && !self.failures.values().any(refused)
+    }
+
+    /// How many objects had that action done to them.
+    pub fn count(&self, action: Action) -> usize {
+        let done = |outcome: &Outcome| matches!(outcome, Outcome::Done | Outcome::Unchanged);
+        self.outcomes.iter().filter(|(change, outcome)| change.action == action && done(outcome)).count()
+    }
 }

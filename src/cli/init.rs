@@ -1,0 +1,43 @@
+//! `larder init`: the files of a new environment repository.
+
+use std::{fs, path::PathBuf};
+
+use clap::Args;
+
+use super::{CliError, Exit, Printer};
+use crate::{
+    example,
+    model::failure::{Category, Problem},
+};
+
+/// Make the files of a new environment repository, to look at and change
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder init environments && cd environments && git init && larder validate")]
+pub struct Init {
+    /// The folder; it may exist, but none of the files may.
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+}
+
+impl Init {
+    pub(super) fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        let files: Vec<_> = example::files().collect();
+        if let Some((path, _)) = files.iter().find(|(path, _)| self.folder.join(path).exists()) {
+            let path = self.folder.join(path);
+            return Err(Problem::new(Category::Io, format!("{} exists already", path.display()))
+                .hint("give another folder, or remove it; nothing was written")
+                .into());
+        }
+        for (path, bytes) in files {
+            let path = self.folder.join(path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(|error| CliError::io(parent.display(), &error))?;
+            }
+            fs::write(&path, bytes).map_err(|error| CliError::io(path.display(), &error))?;
+            printer.line(&format!("made {}", path.display()));
+        }
+        printer.note("Next: change them, `larder validate`, `larder lock`, commit, and `larder run --repo URL`.");
+        Ok(Exit::Success)
+    }
+}

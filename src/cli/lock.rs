@@ -1,0 +1,124 @@
+//! `larder lock`: resolves references and writes the lockfiles of a folder, before a commit.
+
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{CliError, Exit, Printer, session};
+use crate::{
+    config::{OutputFormat, RegistryOptions, SourceOptions, TargetOptions},
+    io::{credentials::StoredCredentials, registry::RegistryClient},
+    model::{
+        failure::{Category, Problem},
+        lock::{LockChange, Move},
+    },
+    stages::{
+        lock,
+        resolve::{self, Refresh},
+    },
+};
+
+/// Resolve references at their registries and write the folder's lockfiles
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder lock                  resolve everything and write lock/
+  larder lock --missing        resolve only what is not locked yet
+  larder lock --check          say what would move, write nothing
+
+Pull secrets are read from the cluster when there is a kubeconfig; otherwise --registry-config serves.
+Exit code 0: done. 1: something could not be resolved. 2: with --check, something would move.")]
+pub struct Lock {
+    /// Say what would move and write nothing.
+    #[arg(long)]
+    check: bool,
+    /// Resolve only images that have no lock entry, or another reference in it.
+    #[arg(long)]
+    missing: bool,
+    #[command(flatten)]
+    source: SourceOptions,
+    #[command(flatten)]
+    target: TargetOptions,
+    #[command(flatten)]
+    registry: RegistryOptions,
+    /// How the moves are printed.
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    moves: &'a [Move],
+    files: Vec<&'a String>,
+    problems: Vec<&'a Problem>,
+}
+
+impl Lock {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        if self.source.repo.is_some() && !self.check {
+            return Err(Problem::new(Category::Git, "`lock` writes into a folder, not into a repository")
+                .hint("leave --repo out, add --check, or let `larder run --repo URL --once` commit the lock")
+                .into());
+        }
+        let source = session::source(&self.source).await?;
+        let environments = session::load(&source)?;
+        let settings = &environments.settings;
+        let client = RegistryClient::new(&settings.registries)?;
+        let cluster = session::cluster_if_any(&self.target).await;
+        let credentials = StoredCredentials::new(cluster, self.registry.registry_config.as_deref())?;
+        let refresh = if self.missing { Refresh::Missing } else { Refresh::All };
+        let due = BTreeMap::new();
+        let wanted =
+            resolve::wanted(&environments.environments, settings, &environments.lock, &due, Duration::ZERO, refresh);
+        let resolution = client.resolve_all(wanted, &credentials).await;
+        let change = lock::lock(&environments.environments, settings, &environments.lock, &resolution);
+        if let (Some(root), false) = (&source.root, self.check) {
+            write(root, &change)?;
+        }
+        let mut exit = session::report_broken(printer, &environments, &[]);
+        let problems: Vec<&Problem> = change.problems.values().flatten().collect();
+        if !problems.is_empty() {
+            exit = Exit::Failure;
+        }
+        match self.output {
+            OutputFormat::Json => {
+                printer.json(&Results { moves: &change.moves, files: change.files.keys().collect(), problems });
+            }
+            OutputFormat::Text => {
+                problems.iter().for_each(|problem| printer.problem(problem));
+                change.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
+                let verb = if self.check { "would be written" } else { "written" };
+                printer.line(&format!("{} images move, {} lockfiles {verb}", change.moves.len(), change.files.len()));
+            }
+        }
+        Ok(if exit == Exit::Success && self.check && !change.files.is_empty() { Exit::Changes } else { exit })
+    }
+}
+
+/// Writes lockfiles, each at once: a reader never sees half of one.
+fn write(root: &Path, change: &LockChange) -> Result<(), CliError> {
+    for (path, bytes) in &change.files {
+        let path = root.join(path);
+        let result = match bytes {
+            Some(bytes) => {
+                let folder = path.parent().unwrap_or(root);
+                fs::create_dir_all(folder).and_then(|()| {
+                    let file = tempfile::NamedTempFile::new_in(folder)?;
+                    fs::write(file.path(), bytes)?;
+                    set_readable(file.path())?;
+                    file.persist(&path).map_err(|error| error.error)?;
+                    Ok(())
+                })
+            }
+            None => fs::remove_file(&path),
+        };
+        result.map_err(|error| CliError::io(path.display(), &error))?;
+    }
+    Ok(())
+}
+
+/// A temporary file is for its owner alone; a lockfile is as readable as any other file of a repository.
+fn set_readable(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}

@@ -1,0 +1,129 @@
+//! The one place that writes to the terminal: data to standard output, everything else to standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::CliError;
+use crate::{
+    diagnostics::{self, Severity, Style},
+    model::failure::{Failure, Problem},
+};
+
+/// Writes what a verb has to say.
+pub struct Printer {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    color_out: bool,
+    color_err: bool,
+}
+
+impl Printer {
+    /// To this process's own standard output and error, with colour where they are terminals.
+    pub fn from_terminal() -> Self {
+        // https://no-color.org: any value that is not empty turns colour off.
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            out: Box::new(io::stdout()),
+            err: Box::new(io::stderr()),
+            color_out: wanted && io::stdout().is_terminal(),
+            color_err: wanted && io::stderr().is_terminal(),
+        }
+    }
+
+    /// Data, as it is.
+    pub fn text(&mut self, text: &str) {
+        // A reader that went away (`| head`) is no error.
+        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+    }
+
+    /// A line of data.
+    pub fn line(&mut self, line: &str) {
+        self.text(&format!("{line}\n"));
+    }
+
+    /// Data as JSON.
+    pub fn json(&mut self, value: &impl Serialize) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.line(&text),
+            Err(error) => self.note(&format!("error: this cannot be written as JSON: {error}")),
+        }
+    }
+
+    /// A unified diff, coloured on a terminal.
+    pub fn diff(&mut self, diff: &str) {
+        if !self.color_out {
+            return self.text(diff);
+        }
+        let colored: String = diff
+            .lines()
+            .map(|line| match line.as_bytes() {
+                [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => format!("\x1b[1m{line}\x1b[0m\n"),
+                [b'+', ..] => format!("\x1b[32m{line}\x1b[0m\n"),
+                [b'-', ..] => format!("\x1b[31m{line}\x1b[0m\n"),
+                [b'@', ..] => format!("\x1b[36m{line}\x1b[0m\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        self.text(&colored);
+    }
+
+    /// A line for people, beside the data.
+    pub fn note(&mut self, line: &str) {
+        let _ = writeln!(self.err, "{line}");
+    }
+
+    /// A problem with its excerpt and hint, as an error.
+    pub fn problem(&mut self, problem: &Problem) {
+        self.diagnostic(problem, Severity::Error);
+    }
+
+    /// A problem with its excerpt and hint, as a warning.
+    pub fn warning(&mut self, problem: &Problem) {
+        self.diagnostic(problem, Severity::Warning);
+    }
+
+    fn diagnostic(&mut self, problem: &Problem, severity: Severity) {
+        let style = if self.color_err { Style::Coloured } else { Style::Plain };
+        self.note(&diagnostics::render(problem, severity, style));
+    }
+
+    /// All problems of a failure.
+    pub fn failure(&mut self, failure: &Failure) {
+        for problem in failure.problems() {
+            self.problem(problem);
+        }
+    }
+
+    /// Why a verb ended.
+    pub fn error(&mut self, error: &CliError) {
+        self.failure(&error.0);
+    }
+}
+
+/// Columns of equal width, two spaces between them, no trailing space.
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let header: Vec<String> = header.iter().map(|&title| title.to_owned()).collect();
+    let lines: Vec<&Vec<String>> = std::iter::once(&header).chain(rows).collect();
+    let columns = lines.iter().map(|line| line.len()).max().unwrap_or(0);
+    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    lines
+        .iter()
+        .map(|line| {
+            let cells: String = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}  ")).collect();
+            format!("{}\n", cells.trim_end())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = vec![vec!["a".to_owned(), "1".to_owned()], vec!["longer".to_owned(), "2".to_owned()]];
+        assert_eq!(table(&["NAME", "N"], &rows), "NAME    N\na       1\nlonger  2\n");
+    }
+}

@@ -1,0 +1,193 @@
+//! `larder run`: passes, one after the other, from the repository's tip to the target.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{CliError, Exit, Printer, plan, session};
+use crate::{
+    config::{OutputFormat, RegistryOptions, SourceOptions, Target, TargetOptions, parse_duration},
+    controller::Controller,
+    io::{credentials::StoredCredentials, target::AnyTarget},
+    model::{
+        failure::{Category, Problem},
+        plan::Action,
+        report::{Condition, PassReport},
+    },
+    pipeline::{LockMode, Options, Pass, RunError, Step, World},
+    server::{self, Metrics},
+    stages::render,
+};
+
+/// Run passes: resolve, commit the lock, apply, prune, again and again
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder run --repo https://git.example.com/team/environments.git --git-password-file token
+  larder run --repo ssh://git@git.example.com/team/environments.git --ssh-key-file key --known-hosts-file known_hosts
+  larder run --repo . --once                             one pass on a local repository
+  larder run --repo URL --path clusters/eu --follow      apply what another larder locks
+  larder run --repo URL --target dir:manifests --once    render for Argo CD or Flux
+
+Exit code of --once: 0 when all went well, 1 when something failed. Everything else still went on.")]
+pub struct Run {
+    #[command(flatten)]
+    source: SourceOptions,
+    #[command(flatten)]
+    target: TargetOptions,
+    #[command(flatten)]
+    registry: RegistryOptions,
+    /// Time between two looks at the branch's tip, a tenth more or less.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
+    interval: Duration,
+    /// Run one pass and end.
+    #[arg(long)]
+    once: bool,
+    /// Apply what is locked; ask no registry and push nothing.
+    #[arg(long)]
+    follow: bool,
+    /// Serve /healthz, /readyz and /metrics here, for example 0.0.0.0:8080.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LARDER_LISTEN", conflicts_with = "once")]
+    listen: Option<SocketAddr>,
+    /// Wait for ever before this step; for tests of crashes.
+    #[arg(long, value_name = "STEP", hide = true)]
+    halt_before: Option<Step>,
+    /// How the pass of --once is printed.
+    #[arg(long, value_enum, default_value_t, requires = "once")]
+    output: OutputFormat,
+}
+
+impl Run {
+    /// Whether it ends after one pass.
+    pub(super) fn is_once(&self) -> bool {
+        self.once
+    }
+
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        if self.source.repo.is_none() {
+            return Err(Problem::new(
+                Category::Git,
+                "`run` needs a Git repository: nothing reaches a cluster otherwise",
+            )
+            .hint("give one with --repo, for example --repo . for the one that you are in")
+            .into());
+        }
+        let (repository, _cache) = session::repository(&self.source)?;
+        // The first look at the repository does not wait for the cluster.
+        let target = session::target(&self.target).await?;
+        let secrets = match &target {
+            AnyTarget::Kube(cluster) => Some(cluster.clone()),
+            AnyTarget::Directory(_) => None,
+        };
+        let credentials = StoredCredentials::new(secrets, self.registry.registry_config.as_deref())?;
+        let options = Options {
+            render: render::Options { instance: self.target.instance.clone() },
+            lock_mode: if self.follow { LockMode::Follow } else { LockMode::Commit },
+            halt_before: self.halt_before,
+        };
+        let shutdown = shutdown_on_signal()?;
+        let metrics = Arc::new(Metrics::new(self.interval.saturating_mul(10).max(Duration::from_secs(600))));
+        let world = World { repository, cluster: target, credentials, options };
+        if self.once {
+            let mut controller = Controller::new(world, self.interval, metrics);
+            let pass = controller.once(&shutdown).await?;
+            return Ok(pass.map_or(Exit::Success, |pass| {
+                print(printer, &pass, self.output);
+                if pass.is_sound() { Exit::Success } else { Exit::Failure }
+            }));
+        }
+        if let Some(address) = self.listen {
+            let bound = server::serve(address, metrics.clone(), shutdown.clone())
+                .await
+                .map_err(|error| CliError::io(format!("--listen {address}"), &error))?;
+            tracing::info!(address = %bound, "listening");
+        }
+        if matches!(self.target.target, Target::Cluster) {
+            // watch
+        }
+        Controller::new(world, self.interval, metrics).run(&shutdown, log).await;
+        tracing::info!("ended");
+        Ok(Exit::Success)
+    }
+}
+
+/// A token that is cancelled by SIGTERM or SIGINT. A second signal ends the process at once, as it would without us.
+fn shutdown_on_signal() -> Result<CancellationToken, CliError> {
+    let token = CancellationToken::new();
+    let listen = |kind| signal(kind).map_err(|error| CliError::io("signals cannot be received", &error));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let shutdown = token.clone();
+    tokio::spawn(async move {
+        let next = async |terminate: &mut tokio::signal::unix::Signal, interrupt: &mut tokio::signal::unix::Signal| {
+            tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
+        };
+        next(&mut terminate, &mut interrupt).await;
+        tracing::info!("ending: the present write is finished, the rest is left");
+        shutdown.cancel();
+        next(&mut terminate, &mut interrupt).await;
+        std::process::exit(1);
+    });
+    Ok(token)
+}
+
+/// Logs what a pass came to: each environment that is not well, with its reasons.
+fn log(result: &Result<Pass, RunError>) {
+    let report = match result {
+        Err(error) => {
+            for problem in error.0.problems() {
+                tracing::error!(category = problem.category.as_str(), "{problem}");
+            }
+            return;
+        }
+        Ok(pass) => &pass.report,
+    };
+    for (environment, part) in &report.environments {
+        for problem in &part.problems {
+            tracing::warn!(%environment, condition = ?part.condition, category = problem.category.as_str(), "{problem}");
+        }
+    }
+    for (tenant, problems) in &report.tenants {
+        for problem in problems {
+            tracing::warn!(%tenant, category = problem.category.as_str(), "{problem}");
+        }
+    }
+}
+
+fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
+    if output == OutputFormat::Json {
+        return printer.json(&pass.report);
+    }
+    for moved in &pass.lock.moves {
+        printer.line(&crate::stages::lock::describe(moved));
+    }
+    plan::print_changes(printer, pass.applied.outcomes.iter().map(|(change, _)| change));
+    print_report(printer, &pass.report);
+    printer.line(&summary(pass));
+}
+
+/// `2 created, 1 changed, 0 deleted, 9 unchanged`.
+pub fn summary(pass: &Pass) -> String {
+    let done = |action| pass.applied.count(action);
+    format!(
+        "{} created, {} changed, {} deleted, {} unchanged",
+        done(Action::Create),
+        done(Action::Configure),
+        done(Action::Delete),
+        done(Action::Unchanged)
+    )
+}
+
+/// Prints what is not well, environment by environment, and the commit.
+pub fn print_report(printer: &mut Printer, report: &PassReport) {
+    for (environment, part) in report.environments.iter().filter(|(_, part)| part.condition != Condition::Applied) {
+        printer.note(&format!("{environment}: {:?}", part.condition));
+        part.problems.iter().for_each(|problem| printer.problem(problem));
+    }
+    for problem in report.tenants.values().flatten().chain(&report.lock_problem) {
+        printer.problem(problem);
+    }
+    if let Some(commit) = &report.lock_commit {
+        printer.line(&format!("lock commit {commit}"));
+    }
+}

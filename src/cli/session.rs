@@ -1,0 +1,118 @@
+//! What verbs start from: the environment repository's files, and the target.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{CliError, Exit, Printer};
+use crate::{
+    config::{SourceOptions, Target, TargetOptions},
+    io::{
+        cluster::{Access, KubeCluster},
+        directory::Directory,
+        folder,
+        repository::Repository,
+        target::AnyTarget,
+    },
+    model::{
+        batch::failed,
+        failure::{Category, Problem},
+        lock::LockChange,
+        name::EnvironmentId,
+        snapshot::{Origin, Snapshot},
+    },
+    stages::load::{self, Environments},
+};
+
+/// The files that a verb works on.
+pub struct Source {
+    /// The files.
+    pub snapshot: Snapshot,
+    /// The folder they are in, when they are on disk.
+    pub root: Option<PathBuf>,
+}
+
+/// Reads the files of `--repo`'s tip, or of the folder that larder is started in.
+pub async fn source(options: &SourceOptions) -> Result<Source, CliError> {
+    let Some(_) = &options.repo else {
+        let start =
+            std::env::current_dir().map_err(|error| CliError::io("the current folder cannot be read", &error))?;
+        let root = folder::find_root(&start)?;
+        let snapshot = folder::snapshot(&root)?;
+        return Ok(Source { snapshot, root: Some(root) });
+    };
+    let (repository, _cache) = repository(options)?;
+    let commit = repository.commit().await?;
+    let snapshot = repository.fetch(&commit).await.map_err(Problem::from)?;
+    Ok(Source { snapshot, root: None })
+}
+
+/// Opens `--repo`. The second value removes fetched objects when it is dropped, unless `--cache-dir` keeps them.
+pub fn repository(options: &SourceOptions) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
+    let (cache, temporary) = match options.cache_dir() {
+        Some(folder) => (folder.clone(), None),
+        None => {
+            let folder = tempfile::Builder::new()
+                .prefix("larder-")
+                .tempdir()
+                .map_err(|error| CliError::io("a temporary folder cannot be made (see --cache-dir)", &error))?;
+            (folder.path().to_owned(), Some(folder))
+        }
+    };
+    let Some(options) = options.git(cache) else {
+        return Err(Problem::new(Category::Git, "no repository is given").hint("give one with --repo").into());
+    };
+    let repository = Repository::open(options).map_err(Problem::from)?;
+    Ok((Arc::new(repository), temporary))
+}
+
+/// Loads the files; every broken file is a failure of its environment alone.
+pub fn load(source: &Source) -> Result<Environments, CliError> {
+    load::load(&source.snapshot).map_err(CliError)
+}
+
+/// The lock as it is, with nothing moved.
+pub fn locked(environments: &Environments) -> LockChange {
+    LockChange { lock: environments.lock.clone(), ..LockChange::default() }
+}
+
+/// The files' revision, for the heads of diffs.
+pub fn revision(source: &Source) -> String {
+    match &source.snapshot.origin {
+        Origin::Commit(commit) => commit.clone(),
+        Origin::Folder => "folder".to_owned(),
+    }
+}
+
+/// Opens the target.
+pub async fn target(options: &TargetOptions) -> Result<AnyTarget, CliError> {
+    match &options.target {
+        Target::Directory(path) => Ok(AnyTarget::Directory(Directory::new(path.clone(), options.instance.clone()))),
+        Target::Cluster => Ok(AnyTarget::Kube(Arc::new(cluster(options).await?))),
+    }
+}
+
+/// Connects to the cluster, whatever the target is.
+pub async fn cluster(options: &TargetOptions) -> Result<KubeCluster, CliError> {
+    let access = Access {
+        kubeconfig: options.kubeconfig.clone(),
+        context: options.context.clone(),
+        instance: options.instance.clone(),
+    };
+    Ok(KubeCluster::connect(&access).await?)
+}
+
+/// The cluster of a verb that can do without one: none when there is no kubeconfig that can be used.
+pub async fn cluster_if_any(options: &TargetOptions) -> Option<Arc<KubeCluster>> {
+    cluster(options).await.ok().map(Arc::new)
+}
+
+/// Prints the failures of environments and lockfiles (of `only` these, unless it is empty).
+pub fn report_broken(printer: &mut Printer, environments: &Environments, only: &[EnvironmentId]) -> Exit {
+    let broken: Vec<_> = failed(&environments.environments)
+        .chain(failed(&environments.lock))
+        .filter(|(id, _)| only.is_empty() || only.contains(id))
+        .collect();
+    for (_, failure) in &broken {
+        printer.failure(failure);
+    }
+    if broken.is_empty() { Exit::Success } else { Exit::Failure }
+}

@@ -1,0 +1,242 @@
+//! Flags and environment variables, read once. Groups of flags are shared by the verbs.
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+use crate::io::git;
+
+/// The environment repository: a folder, or a Git repository at a commit.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Environment repository")]
+pub struct SourceOptions {
+    /// The Git repository: a local path, file://, http(s):// or ssh://. Without it, the folder that larder is started
+    /// in (or the nearest one above it with a larder.yaml), uncommitted files included.
+    #[arg(long, value_name = "URL", env = "LARDER_REPO")]
+    pub repo: Option<String>,
+    #[command(flatten)]
+    git: GitOptions,
+}
+
+/// How a Git repository is reached.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Environment repository")]
+pub struct GitOptions {
+    /// The branch; by default the one that the remote's HEAD names.
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
+    /// The environment repository is this folder of a larger repository.
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<String>,
+    /// User name for http(s); by default the URL's, or one that forges expect with a token.
+    #[arg(long, value_name = "NAME")]
+    pub git_username: Option<String>,
+    /// A file with the password or token for http(s). It is read anew at each use, so that it can be rotated.
+    #[arg(long, value_name = "FILE")]
+    pub git_password_file: Option<PathBuf>,
+    /// A file with the private key for ssh.
+    #[arg(long, value_name = "FILE")]
+    pub ssh_key_file: Option<PathBuf>,
+    /// A file with the host keys that are trusted for ssh; others are refused.
+    #[arg(long, value_name = "FILE")]
+    pub known_hosts_file: Option<PathBuf>,
+    /// A folder that keeps fetched objects; by default a temporary one, removed at the end.
+    #[arg(long, value_name = "DIR", env = "LARDER_CACHE_DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// Author and committer of lock commits.
+    #[arg(long, value_name = "NAME", default_value = "larder")]
+    pub author_name: String,
+    /// E-mail address of the author and committer of lock commits.
+    #[arg(long, value_name = "ADDRESS", default_value = "larder@larder.dev")]
+    pub author_email: String,
+    /// Committer of lock commits, where it is not the author.
+    #[arg(long, value_name = "NAME")]
+    pub committer_name: Option<String>,
+    /// E-mail address of the committer, where it is not the author's.
+    #[arg(long, value_name = "ADDRESS")]
+    pub committer_email: Option<String>,
+}
+
+impl SourceOptions {
+    /// The options of the Git adapter, when `--repo` is given; `cache` is where fetched objects go.
+    pub fn git(&self, cache: PathBuf) -> Option<git::Options> {
+        self.repo.as_ref().map(|url| self.git.options(url.clone(), cache))
+    }
+
+    /// The folder for fetched objects, when one was asked for.
+    pub fn cache_dir(&self) -> Option<&PathBuf> {
+        self.git.cache_dir.as_ref()
+    }
+
+    /// The local repository, of which the environment repository is the folder `path`.
+    pub fn with_local(mut self, repository: &Path, path: Option<String>) -> Self {
+        self.repo = Some(repository.display().to_string());
+        self.git.path = self.git.path.or(path);
+        self
+    }
+
+    /// A local repository, everything else by default.
+    pub fn of_local(repository: &Path) -> Self {
+        let git = GitOptions {
+            branch: Some("main".to_owned()),
+            path: None,
+            git_username: None,
+            git_password_file: None,
+            ssh_key_file: None,
+            known_hosts_file: None,
+            cache_dir: None,
+            author_name: "larder".to_owned(),
+            author_email: "larder@larder.dev".to_owned(),
+            committer_name: None,
+            committer_email: None,
+        };
+        Self { repo: Some(repository.display().to_string()), git }
+    }
+}
+
+impl GitOptions {
+    fn options(&self, url: String, cache: PathBuf) -> git::Options {
+        let author = git::Identity { name: self.author_name.clone(), email: self.author_email.clone() };
+        let committer = git::Identity {
+            name: self.committer_name.clone().unwrap_or_else(|| author.name.clone()),
+            email: self.committer_email.clone().unwrap_or_else(|| author.email.clone()),
+        };
+        git::Options {
+            url,
+            branch: self.branch.clone(),
+            path: self.path.clone(),
+            cache,
+            credentials: git::Credentials {
+                username: self.git_username.clone(),
+                password_file: self.git_password_file.clone(),
+                ssh_key: self.ssh_key_file.clone(),
+                known_hosts: self.known_hosts_file.clone(),
+            },
+            author,
+            committer,
+        }
+    }
+}
+
+/// Where manifests go.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Target")]
+pub struct TargetOptions {
+    /// `cluster`, or `dir:PATH` for a folder of manifests that Argo CD, Flux or a person applies.
+    #[arg(long, value_name = "TARGET", default_value = "cluster")]
+    pub target: Target,
+    /// The kubeconfig; by default $KUBECONFIG, ~/.kube/config, or the pod's own service account.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context; by default its current one.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Tells several larders of one cluster apart: each keeps to its own objects.
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = parse_instance)]
+    pub instance: String,
+    /// The namespace of the ConfigMap `larder-status`, with what the last pass came to; by default the pod's own or the
+    /// kubeconfig's.
+    #[arg(long, value_name = "NAME", env = "LARDER_NAMESPACE")]
+    pub status_namespace: Option<String>,
+}
+
+/// Where manifests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The API server of the kubeconfig.
+    Cluster,
+    /// A folder.
+    Directory(PathBuf),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "cluster" => Ok(Self::Cluster),
+            Some(("dir", path)) if !path.is_empty() => Ok(Self::Directory(path.into())),
+            _ => Err("`cluster` or `dir:PATH` is expected".to_owned()),
+        }
+    }
+}
+
+/// A label value that is a DNS label of at most 40 characters.
+fn parse_instance(text: &str) -> Result<String, String> {
+    let letters = text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'));
+    match text.len() {
+        1..=40 if letters && !text.starts_with('-') && !text.ends_with('-') => Ok(text.to_owned()),
+        _ => Err("at most 40 of a-z, 0-9 and `-` are expected, with no `-` at an end".to_owned()),
+    }
+}
+
+/// How registries are reached, beyond `larder.yaml`.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Registries")]
+pub struct RegistryOptions {
+    /// A docker config.json with credentials for images that name no pull secret.
+    #[arg(long, value_name = "FILE", env = "LARDER_REGISTRY_CONFIG")]
+    pub registry_config: Option<PathBuf>,
+}
+
+/// How data is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Logs go to standard error.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogOptions {
+    /// What is logged: a level, or `target=level,…`; by default `info` of a controller and `warn` of all other verbs.
+    #[arg(long, global = true, value_name = "FILTER", env = "LARDER_LOG")]
+    pub log: Option<String>,
+    /// The form of the logs.
+    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text, env = "LARDER_LOG_FORMAT")]
+    pub log_format: OutputFormat,
+}
+
+impl LogOptions {
+    /// Sends events to standard error from now on; `default` is the filter when none was given.
+    pub fn install(&self, default: &str) {
+        let wanted = self.log.as_deref().unwrap_or(default);
+        // Libraries speak up at warnings only: at their own info level they repeat each retry.
+        let quiet = ["kube", "kube_client", "kube_runtime", "hyper", "hyper_util", "reqwest", "rustls", "tower", "h2"];
+        let mut filter = EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new(default));
+        for library in quiet {
+            if !wanted.contains(library)
+                && let Ok(directive) = format!("{library}=warn").parse()
+            {
+                filter = filter.add_directive(directive);
+            }
+        }
+        let builder = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .with_ansi(std::io::stderr().is_terminal());
+        // A second subscriber (tests that call a verb twice in a process) is no harm.
+        let _ = match self.log_format {
+            OutputFormat::Text => builder.try_init(),
+            OutputFormat::Json => builder.json().flatten_event(true).try_init(),
+        };
+    }
+}
+
+/// Reads `90s`, `5m`, `1h 30m`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let hint = || "a duration such as 30s, 5m or 1h is expected".to_owned();
+    let span: jiff::SignedDuration = text.parse().map_err(|_| hint())?;
+    Duration::try_from(span).ok().filter(|duration| !duration.is_zero()).ok_or_else(hint)
+}

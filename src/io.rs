@@ -1,0 +1,11 @@
+//! Everything that can block: Git, folders, registries, the cluster.
+
+pub mod cluster;
+pub mod credentials;
+pub mod directory;
+pub mod folder;
+pub mod git;
+mod links;
+pub mod registry;
+pub mod repository;
+pub mod target;

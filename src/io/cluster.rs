@@ -1,0 +1,72 @@
+//! The target of a pass: a Kubernetes cluster, or a folder that looks like one.
+//!
+//! [`Cluster`] is the port, [`KubeCluster`] and [`Directory`](super::directory::Directory) are its adapters,
+//! [`compare_all`] and [`carry_out`] are what a pass does with either of them.
+
+mod apply;
+mod compare;
+mod connect;
+mod inventory;
+mod kube;
+mod patch;
+mod path;
+mod problem;
+mod retry;
+mod tmp;
+
+use std::future::Future;
+
+pub use self::{
+    apply::carry_out,
+    compare::compare_all,
+    connect::{Access, field_manager},
+    kube::KubeCluster,
+};
+use crate::model::{
+    failure::Problem,
+    manifest::{Comparison, Inventory, Manifest, ObjectId},
+};
+
+/// Requests that are under way at the same time, at most.
+pub const CONCURRENCY: usize = 16;
+
+/// What a pass needs of its target. Every error names the object and says what to do.
+pub trait Cluster: Send + Sync {
+    /// The objects of ours: those with our instance's label and their own identity as annotation.
+    ///
+    /// # Errors
+    /// When it is not known; never an empty inventory instead.
+    fn inventory(&self) -> impl Future<Output = Result<Inventory, Problem>> + Send;
+
+    /// What the target holds of this manifest, and what an apply would make of it. Changes nothing.
+    ///
+    /// # Errors
+    /// When the object exists and is not ours, when somebody else has a claim on one of its fields, when it is being
+    /// deleted, or when the target refuses it.
+    fn compare(&self, manifest: &Manifest) -> impl Future<Output = Result<Comparison, Problem>> + Send;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// As [`Cluster::compare`].
+    fn apply(&self, manifest: &Manifest) -> impl Future<Output = Result<(), Problem>> + Send;
+
+    /// Deletes the object with that uid; one that is gone is done. Namespaces are never deleted.
+    ///
+    /// # Errors
+    /// When another object has taken its name, or when the target refuses.
+    fn delete(&self, id: &ObjectId, uid: &str) -> impl Future<Output = Result<(), Problem>> + Send;
+
+    /// Whether something of ours has been changed or deleted by somebody else since the last inventory, as far as it is watched.
+    fn has_drifted(&self) -> bool {
+        false
+    }
+
+    /// Waits until that is so; for ever where nothing is watched.
+    fn drifted(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Major and minor version of the Kubernetes that the manifests are for, if it is known.
+    fn server_version(&self) -> impl Future<Output = Option<(u32, u32)>> + Send;
+}

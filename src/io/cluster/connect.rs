@@ -1,0 +1,131 @@
+//! From flags to a client of the API server.
+
+use std::{path::PathBuf, time::Duration};
+
+use kube::{
+    Client, Config,
+    client::ClientBuilder,
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+use tower::{buffer::BufferLayer, retry::RetryLayer};
+
+use super::{problem, retry::Overload};
+use crate::model::failure::{Category, Problem};
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Requests that wait for the client, at most; far more than are ever under way.
+const QUEUE: usize = 256;
+
+/// Which cluster, and as which larder.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// A kubeconfig, or several as `KUBECONFIG` lists them; none: `~/.kube/config`, else the pod's own service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of it; none: its current one.
+    pub context: Option<String>,
+    /// This larder's name among those that share the cluster; the value of the instance's label.
+    pub instance: String,
+}
+
+/// The field manager of an instance: `larder`, or `larder-<instance>` for one that is not the `default`.
+pub fn field_manager(instance: &str) -> String {
+    match instance {
+        "default" => "larder".to_owned(),
+        other => format!("larder-{other}"),
+    }
+}
+
+/// A client, without a request having been sent.
+pub(super) async fn client(access: &Access) -> Result<Client, Problem> {
+    let mut config = config(access).await.map_err(|message| {
+        Problem::new(Category::Cluster, message).hint(
+            "name a kubeconfig with --kubeconfig or KUBECONFIG, or a folder with --target dir:PATH; in a pod, see that its service account's token is mounted",
+        )
+    })?;
+    config.connect_timeout = Some(CONNECT);
+    // Its own policy waits as long as the server likes; ours has a bound.
+    config.default_retry = false;
+    let builder = ClientBuilder::try_from(config).map_err(|error| problem::of_transport("the cluster", &error))?;
+    Ok(builder.with_layer(&BufferLayer::new(QUEUE)).with_layer(&RetryLayer::new(Overload::default())).build())
+}
+
+async fn config(access: &Access) -> Result<Config, String> {
+    let options = KubeConfigOptions { context: access.context.clone(), ..KubeConfigOptions::default() };
+    let said = access.kubeconfig.is_some() || access.context.is_some();
+    let from_file = async {
+        let kubeconfig = read(access.kubeconfig.as_ref())?;
+        let proxied = has_proxy(&kubeconfig, access.context.as_ref());
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+        if !proxied {
+            // HTTPS_PROXY is for Git and registries, not for the API server.
+            config.proxy_url = None;
+        }
+        Ok::<_, KubeconfigError>(config)
+    };
+    match from_file.await {
+        Ok(config) => Ok(config),
+        Err(error) if said => Err(format!("the kubeconfig cannot be used: {}", problem::chain(&error))),
+        Err(error) => Config::incluster().map_err(|pod| {
+            format!("no cluster is configured: {}; and not in a pod: {}", problem::chain(&error), problem::chain(&pod))
+        }),
+    }
+}
+
+fn read(paths: Option<&PathBuf>) -> Result<Kubeconfig, KubeconfigError> {
+    let Some(paths) = paths else { return Kubeconfig::read() };
+    let mut merged: Option<Kubeconfig> = None;
+    // A list skips files that are not there, as kubectl does; a single one must be there.
+    let listed: Vec<PathBuf> = std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty()).collect();
+    for path in listed.iter().filter(|path| listed.len() == 1 || path.exists()) {
+        let next = Kubeconfig::read_from(path)?;
+        merged = Some(match merged {
+            Some(merged) => merged.merge(next)?,
+            None => next,
+        });
+    }
+    merged.map_or_else(|| Kubeconfig::read_from(paths), Ok)
+}
+
+/// Whether the kubeconfig itself names a proxy for the cluster of that context.
+fn has_proxy(kubeconfig: &Kubeconfig, context: Option<&String>) -> bool {
+    let name = context.or(kubeconfig.current_context.as_ref());
+    let context = kubeconfig.contexts.iter().find(|context| Some(&context.name) == name);
+    let cluster = context.and_then(|context| context.context.as_ref()).map(|context| &context.cluster);
+    let cluster = kubeconfig.clusters.iter().find(|named| Some(&named.name) == cluster);
+    cluster.and_then(|named| named.cluster.as_ref()).is_some_and(|cluster| cluster.proxy_url.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_instance_is_plain_larder() {
+        assert_eq!(field_manager("default"), "larder");
+        assert_eq!(field_manager("blue"), "larder-blue");
+    }
+
+    #[tokio::test]
+    async fn a_missing_kubeconfig_is_named() {
+        let access = Access {
+            kubeconfig: Some("/nonexistent/kubeconfig".into()),
+            context: None,
+            instance: "default".to_owned(),
+        };
+        let text = client(&access).await.err().unwrap().to_string();
+        assert!(text.contains("/nonexistent/kubeconfig") && text.contains("--kubeconfig"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_context_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        std::fs::write(&path, "apiVersion: v1\nkind: Config\ncontexts: []\nclusters: []\nusers: []\n").unwrap();
+        let access =
+            Access { kubeconfig: Some(path), context: Some("staging".to_owned()), instance: "default".to_owned() };
+        let text = client(&access).await.err().unwrap().to_string();
+        assert!(text.contains("staging"), "{text}");
+    }
+}

@@ -1,0 +1,219 @@
+//! A folder that holds manifests as a cluster would: for those who let another tool apply them, or who want a look first.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use super::cluster::Cluster;
+use crate::model::{
+    failure::{Category, Problem},
+    manifest::{
+        Comparison, INSTANCE_LABEL, Inventory, InventoryEntry, Kind, MANIFEST_ANNOTATION, Manifest, OBJECT_ANNOTATION,
+        OWNER_ANNOTATION, ObjectId, Owner,
+    },
+};
+
+/// Bytes of a file above which it cannot be one of ours: etcd takes no larger object.
+const MAX_FILE: u64 = 4 << 20;
+
+/// `root/<namespace>/<kind>-<name>.yaml`, one object a file; an object without a namespace is in `root` itself.
+///
+/// Files that do not hold an object of ours are neither read as ours nor written to nor deleted.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    root: PathBuf,
+    instance: String,
+}
+
+impl Directory {
+    /// The folder, which need not exist, as one instance of larder sees it.
+    pub fn new(root: impl Into<PathBuf>, instance: impl Into<String>) -> Self {
+        Self { root: root.into(), instance: instance.into() }
+    }
+
+    fn path(&self, id: &ObjectId) -> PathBuf {
+        self.root.join(&id.namespace).join(file_name(id))
+    }
+
+    /// What the file of an object holds, if it is there.
+    fn read(&self, id: &ObjectId) -> Result<Option<Value>, Problem> {
+        let path = self.path(id);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(parse(&text).unwrap_or(Value::Null))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(at(&path, &error)),
+        }
+    }
+
+    fn must_be_ours(&self, id: &ObjectId, object: &Value) -> Result<(), Problem> {
+        if self.is_ours(id, object) {
+            return Ok(());
+        }
+        let path = self.path(id);
+        Err(Problem::new(
+            Category::Conflict,
+            format!("{} exists and was not made by larder; it is left alone", path.display()),
+        )
+        .hint("move it away, or choose another folder"))
+    }
+
+    fn is_ours(&self, id: &ObjectId, object: &Value) -> bool {
+        let metadata = &object["metadata"];
+        metadata["labels"][INSTANCE_LABEL] == *self.instance
+            && metadata["annotations"][OBJECT_ANNOTATION] == *id.to_string()
+    }
+
+    /// The entry of a file, or none when it is not ours.
+    fn entry(&self, path: &Path) -> Result<Option<(ObjectId, InventoryEntry)>, Problem> {
+        let metadata = fs::metadata(path).map_err(|error| at(path, &error))?;
+        if !metadata.is_file() || metadata.len() > MAX_FILE {
+            return Ok(None);
+        }
+        let Ok(text) = String::from_utf8(fs::read(path).map_err(|error| at(path, &error))?) else { return Ok(None) };
+        let entry = || {
+            let object = parse(&text)?;
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let id = ObjectId {
+                kind: Kind::of(object["apiVersion"].as_str()?, object["kind"].as_str()?)?,
+                namespace: text(&object["metadata"]["namespace"]).unwrap_or_default(),
+                name: text(&object["metadata"]["name"])?,
+            };
+            if !self.is_ours(&id, &object) || self.path(&id) != path {
+                return None;
+            }
+            let annotations = &object["metadata"]["annotations"];
+            let entry = InventoryEntry {
+                owner: Owner::parse(annotations[OWNER_ANNOTATION].as_str()?)?,
+                uid: String::new(),
+                manifest: text(&annotations[MANIFEST_ANNOTATION]).unwrap_or_default(),
+                fields: None,
+                terminating: false,
+            };
+            Some((id, entry))
+        };
+        Ok(entry())
+    }
+}
+
+impl Cluster for Directory {
+    async fn inventory(&self) -> Result<Inventory, Problem> {
+        let mut inventory = Inventory::new();
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            for path in list(&folder)? {
+                if folder == self.root && path.is_dir() {
+                    folders.push(path);
+                } else if is_object_file(&path) {
+                    inventory.extend(self.entry(&path)?);
+                }
+            }
+        }
+        Ok(inventory)
+    }
+
+    async fn compare(&self, manifest: &Manifest) -> Result<Comparison, Problem> {
+        check(&manifest.id)?;
+        let live = self.read(&manifest.id)?;
+        if let Some(live) = &live {
+            self.must_be_ours(&manifest.id, live)?;
+        }
+        Ok(Comparison { live, applied: manifest.object.clone() })
+    }
+
+    async fn apply(&self, manifest: &Manifest) -> Result<(), Problem> {
+        self.compare(manifest).await?;
+        let path = self.path(&manifest.id);
+        let folder = path.parent().unwrap_or(&self.root);
+        write(folder, &path, &text(&manifest.object)).map_err(|error| at(&path, &error))
+    }
+
+    async fn delete(&self, id: &ObjectId, _uid: &str) -> Result<(), Problem> {
+        check(id)?;
+        let Some(object) = self.read(id)? else { return Ok(()) };
+        self.must_be_ours(id, &object)?;
+        let path = self.path(id);
+        fs::remove_file(&path).map_err(|error| at(&path, &error))?;
+        if let (false, Some(folder)) = (id.namespace.is_empty(), path.parent()) {
+            // Only an empty folder goes; anything else in it is none of ours.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
+    }
+
+    async fn server_version(&self) -> Option<(u32, u32)> {
+        None
+    }
+}
+
+fn file_name(id: &ObjectId) -> String {
+    format!("{}-{}.yaml", id.kind.as_str().to_lowercase(), id.name)
+}
+
+/// Whether the name of a file is one that [`file_name`] makes.
+fn is_object_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.ends_with(".yaml")
+        && Kind::ALL.iter().any(|kind| name.starts_with(&format!("{}-", kind.as_str().to_lowercase())))
+}
+
+/// That neither namespace nor name leads out of the folder.
+fn check(id: &ObjectId) -> Result<(), Problem> {
+    let leads_out = |part: &str| part.contains(['/', '\\', '\0']) || part == "." || part == "..";
+    if leads_out(&id.namespace) || leads_out(&id.name) || id.name.is_empty() {
+        return Err(Problem::new(Category::Name, format!("{id} cannot be a file's name"))
+            .hint("use names that Kubernetes allows"));
+    }
+    Ok(())
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        // A folder that is not there yet holds nothing.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(at(folder, &error)),
+    };
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(|error| at(folder, &error))).collect()
+}
+
+/// Writes a file as a whole or not at all.
+fn write(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".larder-").suffix(".tmp").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    readable(file.as_file())?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Temporary files are made for their owner alone; manifests are for everyone.
+#[cfg(unix)]
+fn readable(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &fs::File) -> io::Result<()> {
+    Ok(())
+}
+
+fn parse(text: &str) -> Option<Value> {
+    serde_saphyr::from_str(text).ok()
+}
+
+fn text(object: &Value) -> String {
+    serde_saphyr::to_string(object).unwrap_or_else(|_| object.to_string())
+}
+
+fn at(path: &Path, error: &io::Error) -> Problem {
+    Problem::new(Category::Io, format!("{}: {error}", path.display())).hint("see that larder may read and write there")
+}

@@ -1,0 +1,212 @@
+//! The environment repository in Git: its tip, its files at one commit, lock commits, history. Blocking code.
+//!
+//! A repository on this machine is read and written in place, without a git program; only where git itself has to act
+//! (hooks, a checked-out work tree) its own receiver is started. Every other repository is fetched, one commit deep,
+//! into a small cache; what is pushed is built from that cache and sent as one compare-and-swap of the branch.
+//! Nothing is read from the user's own Git configuration, and nothing ever asks at a terminal.
+
+mod address;
+mod cache;
+mod commit;
+mod credentials;
+mod error;
+mod fetch;
+mod history;
+mod local;
+mod pack;
+mod process;
+mod push;
+mod redact;
+mod refs;
+mod remote_error;
+mod report;
+mod session;
+mod tree;
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
+
+pub use credentials::Credentials;
+pub use error::{GitError, PushError};
+pub use history::{LockCommit, LockFileChange, Query};
+pub(crate) use tree::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS};
+
+use crate::model::snapshot::Snapshot;
+use address::Address;
+
+/// The identity of a commit: 40 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(pub(crate) gix::ObjectId);
+
+impl fmt::Display for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Debug for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A text is no commit's identity: 40 hexadecimal digits are expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no commit: 40 hexadecimal digits are expected")]
+pub struct CommitIdError(String);
+
+impl FromStr for CommitId {
+    type Err = CommitIdError;
+
+    fn from_str(text: &str) -> Result<Self, CommitIdError> {
+        gix::ObjectId::from_hex(text.as_bytes()).map(Self).map_err(|_| CommitIdError(text.chars().take(60).collect()))
+    }
+}
+
+/// A person or a program, as commits name them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The name.
+    pub name: String,
+    /// The e-mail address.
+    pub email: String,
+}
+
+/// Which repository, and how to use it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A local path, `file://`, `http(s)://`, `ssh://` or `user@host:path`; without a password.
+    pub url: String,
+    /// The branch; without one, the branch that the repository's HEAD names.
+    pub branch: Option<String>,
+    /// The folder of the repository that is the environment repository; without one, its root.
+    pub path: Option<String>,
+    /// A folder of larder's own for what is fetched. It may be removed at any time.
+    pub cache: PathBuf,
+    /// Where the credentials are.
+    pub credentials: Credentials,
+    /// Who writes lock commits.
+    pub author: Identity,
+    /// Who commits them.
+    pub committer: Identity,
+}
+
+impl Options {
+    /// The repository's address as it may be shown.
+    fn remote(&self) -> String {
+        redact::Redactor::default().clean(&self.url)
+    }
+}
+
+/// Where the branch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tip {
+    /// At this commit.
+    Commit(CommitId),
+    /// Nowhere, as the repository has no references at all yet.
+    Empty,
+    /// Nowhere, though the repository has other references: the branch was removed or renamed.
+    Gone {
+        /// Its name.
+        branch: String,
+    },
+}
+
+/// A lock commit to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft<'a> {
+    /// Its parent: the tip from which `changes` were computed.
+    pub parent: CommitId,
+    /// Paths from the root of the environment repository → new bytes, or `None` to delete.
+    pub changes: &'a BTreeMap<String, Option<Vec<u8>>>,
+    /// The commit's message.
+    pub message: &'a str,
+    /// The commit's time, in seconds since 1970 (UTC).
+    pub seconds: i64,
+}
+
+/// What a push did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// The branch is at this new commit, or already beyond it.
+    Commit(CommitId),
+    /// The files are like that already; no commit was made.
+    Nothing,
+}
+
+/// An environment repository in Git.
+#[derive(Debug)]
+pub struct Repository {
+    options: Options,
+    address: Address,
+    /// The folder that is the environment repository, as components.
+    path: Vec<String>,
+    /// The branch in full, `refs/heads/…`: as configured, or as HEAD named it when the tip was last asked for.
+    branch: Option<String>,
+}
+
+impl Repository {
+    /// Checks the options. Touches neither network nor disk.
+    ///
+    /// # Errors
+    /// [`GitError::Address`], [`GitError::Branch`] or [`GitError::Path`].
+    pub fn open(options: Options) -> Result<Self, GitError> {
+        let address = address::parse(&options.url)?;
+        let branch = options.branch.as_deref().map(refs::full_name).transpose()?;
+        let path = tree::components(options.path.as_deref().unwrap_or_default())?;
+        Ok(Self { options, address, path, branch })
+    }
+
+    /// The branch that is followed, without `refs/heads/`, as far as it is known.
+    pub fn branch(&self) -> Option<&str> {
+        self.branch.as_deref().and_then(|name| name.strip_prefix("refs/heads/"))
+    }
+
+    /// Where the branch is now. One question to the remote beside the handshake, and nothing else.
+    ///
+    /// # Errors
+    /// [`GitError`].
+    pub fn tip(&mut self) -> Result<Tip, GitError> {
+        let configured = self.options.branch.as_deref().map(refs::full_name).transpose()?;
+        let found = refs::find(&self.options, &self.address, configured.as_deref())?;
+        self.branch = found.branch.or(configured);
+        Ok(found.tip)
+    }
+
+    /// The files of a commit; it is fetched if it is not in the cache.
+    ///
+    /// # Errors
+    /// [`GitError`]; [`GitError::CommitGone`] when the remote does not give that commit out.
+    pub fn fetch(&mut self, commit: &CommitId) -> Result<Snapshot, GitError> {
+        fetch::snapshot(&self.options, &self.address, &self.path, *commit)
+    }
+
+    /// Makes a commit on top of `draft.parent` and moves the branch to it, if the branch is still at that parent.
+    ///
+    /// # Errors
+    /// [`PushError::Raced`] when it is not; [`PushError::Refused`] when the remote does not want it.
+    pub fn commit_and_push(&mut self, draft: &Draft<'_>) -> Result<Pushed, PushError> {
+        let branch = match &self.branch {
+            Some(branch) => branch.clone(),
+            None => {
+                self.tip()?;
+                let remote = self.options.remote();
+                self.branch.clone().ok_or(GitError::Ambiguous { remote })?
+            }
+        };
+        push::commit_and_push(&self.options, &self.address, &self.path, &branch, draft)
+    }
+
+    /// The commits that change lockfiles, newest first, along first parents from `from` on. `visit` gets each and may
+    /// stop.
+    ///
+    /// # Errors
+    /// [`GitError`].
+    pub fn history(
+        &mut self,
+        from: &CommitId,
+        query: &Query,
+        visit: &mut dyn FnMut(LockCommit) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), GitError> {
+        history::walk(&self.options, &self.address, &self.path, *from, query, visit)
+    }
+}

@@ -1,0 +1,113 @@
+//! Making a lock commit: the parent's tree with some files changed.
+
+use gix::{ObjectId, Repository, actor::SignatureRef, objs::tree::EntryKind, odb::memory::Storage};
+
+use super::{CommitId, Draft, GitError, Identity, Options, tree};
+
+/// A commit that exists in memory only.
+pub(super) struct Made {
+    /// Its identity.
+    pub(super) id: CommitId,
+    /// It and the trees and blobs that are new with it.
+    pub(super) objects: Storage,
+}
+
+/// Builds the commit, or nothing if its tree would be the parent's.
+///
+/// # Errors
+/// [`GitError::Path`] for a path that cannot be written; [`GitError::Corrupt`].
+pub(super) fn make(
+    options: &Options,
+    repository: &Repository,
+    path: &[String],
+    draft: &Draft<'_>,
+) -> Result<Option<Made>, GitError> {
+    let mut repository = repository.clone().with_object_memory();
+    let corrupt = |error: gix::Error| super::local::corrupt(options, &error);
+    let old =
+        repository.find_commit(draft.parent.0).and_then(|commit| Ok(commit.tree_id()?.detach())).map_err(corrupt)?;
+    let Some(new) = edit(options, &repository, path, draft, old)? else {
+        return Ok(None);
+    };
+    let (author, committer) = (Signed::new(&options.author, draft), Signed::new(&options.committer, draft));
+    let id = repository
+        .new_commit_as(committer.as_ref(), author.as_ref(), draft.message, new, [draft.parent.0])
+        .map(|commit| CommitId(commit.id))
+        .map_err(corrupt)?;
+    let objects = repository.objects.take_object_memory().unwrap_or_default();
+    Ok(Some(Made { id, objects }))
+}
+
+fn edit(
+    options: &Options,
+    repository: &Repository,
+    path: &[String],
+    draft: &Draft<'_>,
+    old: ObjectId,
+) -> Result<Option<ObjectId>, GitError> {
+    let corrupt = |error: gix::Error| super::local::corrupt(options, &error);
+    let mut editor = repository.edit_tree(old).map_err(corrupt)?;
+    for (file, bytes) in draft.changes {
+        let mut whole = path.to_vec();
+        whole.extend(tree::components(file)?);
+        check_parents(options, repository, old, &whole)?;
+        let there = tree::find(repository, old, &whole).map_err(corrupt)?;
+        let location = whole.join("/");
+        match (bytes, there) {
+            (_, Some((EntryKind::Tree | EntryKind::Commit, _))) => {
+                return Err(GitError::Path { path: file.clone(), problem: "is a folder, not a file" });
+            }
+            (None, None) => {}
+            (None, Some(_)) => {
+                editor.remove(location.as_str()).map_err(corrupt)?;
+            }
+            (Some(bytes), _) => {
+                let blob = repository.write_blob(bytes).map_err(corrupt)?;
+                editor.upsert(location.as_str(), EntryKind::Blob, blob).map_err(corrupt)?;
+            }
+        }
+    }
+    let new = editor.write().map_err(corrupt)?.detach();
+    Ok((new != old).then_some(new))
+}
+
+/// Every folder above a file has to be a folder: a link, submodule or file of a person is never replaced.
+fn check_parents(options: &Options, repository: &Repository, root: ObjectId, path: &[String]) -> Result<(), GitError> {
+    for length in 1..path.len() {
+        let found = tree::find(repository, root, &path[..length]);
+        match found.map_err(|error| super::local::corrupt(options, &error))? {
+            Some((EntryKind::Tree, _)) => {}
+            None => return Ok(()),
+            Some(_) => {
+                let problem = "is no folder, so nothing can be written below it";
+                return Err(GitError::Path { path: path[..length].join("/"), problem });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An identity with a time, in the form that commits use; without the characters that would break out of it.
+pub(super) struct Signed {
+    name: String,
+    email: String,
+    time: String,
+}
+
+impl Signed {
+    pub(super) fn new(identity: &Identity, draft: &Draft<'_>) -> Self {
+        let plain = |text: &str, otherwise: &str| {
+            let text: String = text.chars().filter(|&c| !(c.is_control() || matches!(c, '<' | '>'))).collect();
+            if text.trim().is_empty() { otherwise.to_owned() } else { text.trim().to_owned() }
+        };
+        Self {
+            name: plain(&identity.name, "larder"),
+            email: plain(&identity.email, "larder@localhost"),
+            time: format!("{} +0000", draft.seconds),
+        }
+    }
+
+    pub(super) fn as_ref(&self) -> SignatureRef<'_> {
+        SignatureRef { name: self.name.as_str().into(), email: self.email.as_str().into(), time: &self.time }
+    }
+}

@@ -1,0 +1,244 @@
+//! What can go wrong with a Git repository, in words for its user.
+
+use crate::model::failure::{Category, Problem};
+
+use super::CommitId;
+
+/// Why a repository could not be read. Texts of remotes in it hold no secrets and no control characters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GitError {
+    /// An address that larder does not use.
+    #[error("the repository address `{address}` {problem}")]
+    Address {
+        /// The address, without secrets.
+        address: String,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// What to write instead.
+        hint: &'static str,
+    },
+    /// A branch name that Git does not allow, or that names something else than a branch.
+    #[error("`{branch}` is no name of a branch")]
+    Branch {
+        /// The name that was given.
+        branch: String,
+    },
+    /// No branch was given, and the repository's HEAD names none.
+    #[error("the HEAD of {remote} is detached, so there is no branch to follow")]
+    Ambiguous {
+        /// The repository.
+        remote: String,
+    },
+    /// Nothing there, or nothing that these credentials may see.
+    #[error("there is no Git repository at {remote}: {detail}")]
+    NotFound {
+        /// The repository.
+        remote: String,
+        /// What was said about it.
+        detail: String,
+    },
+    /// Credentials that are missing or refused.
+    #[error("{remote} refuses the credentials: {detail}")]
+    Authentication {
+        /// The repository.
+        remote: String,
+        /// What was said about it.
+        detail: String,
+    },
+    /// A credential file that cannot be used.
+    #[error("the credentials for {remote} cannot be read: {detail}")]
+    Credentials {
+        /// The repository.
+        remote: String,
+        /// Which file, and why.
+        detail: String,
+    },
+    /// An ssh host that is not known, or is not the one that is known.
+    #[error("the ssh host of {remote} is not trusted: {detail}")]
+    HostKey {
+        /// The repository.
+        remote: String,
+        /// The ssh program's words.
+        detail: String,
+    },
+    /// No answer, or a broken one.
+    #[error("{remote} cannot be reached: {detail}")]
+    Network {
+        /// The repository.
+        remote: String,
+        /// What was said about it.
+        detail: String,
+    },
+    /// An answer that says no.
+    #[error("{remote} answered: {detail}")]
+    Remote {
+        /// The repository.
+        remote: String,
+        /// Its words.
+        detail: String,
+    },
+    /// Objects or references that are missing or broken.
+    #[error("{remote} is damaged or incomplete: {detail}")]
+    Corrupt {
+        /// The repository.
+        remote: String,
+        /// What was found.
+        detail: String,
+    },
+    /// Objects that are named by another hash than SHA-1, or references in a form that is not read.
+    #[error("{remote} uses {format}, which larder does not support yet")]
+    UnsupportedObjectFormat {
+        /// The repository.
+        remote: String,
+        /// `sha256`, `reftable`.
+        format: String,
+    },
+    /// A commit that the repository does not give out (any more): its history was rewritten.
+    #[error("{remote} has no commit {commit} (any more)")]
+    CommitGone {
+        /// The repository.
+        remote: String,
+        /// The commit that was asked for.
+        commit: CommitId,
+    },
+    /// More files or bytes than a snapshot may hold.
+    #[error("{remote} holds more than {limit} under `{path}`")]
+    TooLarge {
+        /// The repository.
+        remote: String,
+        /// Where.
+        path: String,
+        /// The budget that was passed.
+        limit: String,
+    },
+    /// A path that larder will not write to or read from.
+    #[error("the path `{path}` of the environment repository {problem}")]
+    Path {
+        /// The path, from the root of the environment repository.
+        path: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A program that is needed is not there.
+    #[error("the program `{program}` cannot be started: {detail}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// Why.
+        detail: String,
+    },
+    /// A file of the local machine.
+    #[error("{path} cannot be used: {detail}")]
+    Io {
+        /// Which one.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+}
+
+impl GitError {
+    /// What its reader can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Address { hint, .. } => (*hint).to_owned(),
+            Self::Branch { .. } => "give a branch, such as `--branch main`; tags cannot be followed".into(),
+            Self::Ambiguous { .. } => "say which branch with `--branch`".into(),
+            Self::NotFound { .. } => "check the address, and that these credentials may read the repository".into(),
+            Self::Authentication { .. } => {
+                "check the user name, the token or key file, and that it may read and write the repository".into()
+            }
+            Self::Credentials { .. } => "check that the file exists, is readable by larder and is not empty".into(),
+            Self::HostKey { .. } => {
+                "compare the host's key with what its operator publishes, then put it into the known_hosts file".into()
+            }
+            Self::Network { .. } => "check the address, DNS, proxies and certificates; larder tries again".into(),
+            Self::Remote { detail, remote, .. } if detail.contains("dubious ownership") => format!(
+                "the repository belongs to another user: run `git config --global --add safe.directory {}` as the user \
+                 that runs larder",
+                remote.trim_start_matches("file://")
+            ),
+            Self::Remote { .. } => "the text comes from the remote; ask its operator if it is not clear".into(),
+            Self::Corrupt { .. } => {
+                "run `git fsck` on the repository; a damaged cache of larder can just be removed".into()
+            }
+            Self::UnsupportedObjectFormat { .. } => {
+                "use a repository with SHA-1 objects and files as references".into()
+            }
+            Self::CommitGone { .. } => {
+                "the branch was rewritten meanwhile; larder starts again from its new tip".into()
+            }
+            Self::TooLarge { .. } => "keep large files out of the environment repository, or use `--path`".into(),
+            Self::Path { .. } => "only regular files and folders can be there".into(),
+            Self::Program { program, .. } if program == "ssh" => {
+                "install the OpenSSH client, or use an https address".into()
+            }
+            Self::Program { .. } => {
+                "install git: the repository has hooks or a work tree, and only git itself can serve those".into()
+            }
+            Self::Io { .. } => "check that larder may read and write there and that the disk is not full".into(),
+        }
+    }
+}
+
+impl From<GitError> for Problem {
+    fn from(error: GitError) -> Self {
+        Self::new(Category::Git, error.to_string()).hint(error.hint())
+    }
+}
+
+/// Why a commit did not become the branch's tip. In each case nothing was changed at the remote.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// Somebody else was faster: fetch the new tip, compute anew, push again.
+    #[error("the branch `{branch}` moved meanwhile: {detail}")]
+    Raced {
+        /// The branch.
+        branch: String,
+        /// How that was noticed.
+        detail: String,
+    },
+    /// The remote does not want this commit. Trying again without a change will not help.
+    #[error("the push to `{branch}` was refused: {message}")]
+    Refused {
+        /// The branch.
+        branch: String,
+        /// The remote's words: its hook's text and the reason in its report.
+        message: String,
+    },
+    /// The repository could not be read or reached.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl PushError {
+    /// What its reader can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Raced { .. } => "larder tries again on the new tip".into(),
+            Self::Refused { message, .. } if message.contains("branch is currently checked out") => {
+                "push to a bare repository, or set `receive.denyCurrentBranch=updateInstead` in this one".into()
+            }
+            Self::Refused { message, .. } if is_signature(message) => {
+                "the branch wants signed commits: exempt larder's account from the rule, or let it write unsigned"
+                    .into()
+            }
+            Self::Refused { .. } => {
+                "allow larder's account to push commits that change `lock/` to this branch, or use `--follow`".into()
+            }
+            Self::Git(error) => error.hint(),
+        }
+    }
+}
+
+/// Whether a refusal is about missing signatures (GitHub's GH006, GitLab's push rules). E5.
+fn is_signature(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("verified signature") || message.contains("must be signed") || message.contains("unsigned commit")
+}
+
+impl From<PushError> for Problem {
+    fn from(error: PushError) -> Self {
+        Self::new(Category::Git, error.to_string()).hint(error.hint())
+    }
+}

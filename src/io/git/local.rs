@@ -1,0 +1,113 @@
+//! A repository on this machine, read and written in place.
+
+use std::{fs, path::Path};
+
+use gix::refs::{
+    Target,
+    transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog},
+};
+
+use super::{CommitId, GitError, Options, PushError};
+
+/// The hooks that git runs for a push; where one of them is there, git itself has to take the push.
+const HOOKS: [&str; 6] =
+    ["pre-receive", "update", "proc-receive", "reference-transaction", "post-receive", "post-update"];
+
+/// Opens the repository at `folder`, without looking for one above it and without the user's configuration.
+///
+/// # Errors
+/// [`GitError::NotFound`], [`GitError::UnsupportedObjectFormat`], [`GitError::Corrupt`].
+pub(super) fn open(options: &Options, folder: &Path) -> Result<gix::Repository, GitError> {
+    let open = gix::open::Options::isolated().strict_config(false);
+    open.open(folder).map(Into::into).map_err(|error| {
+        let remote = options.remote();
+        if let Some(format) = unsupported(folder) {
+            return GitError::UnsupportedObjectFormat { remote, format };
+        }
+        let detail = text(&error);
+        if is_repository(folder) { GitError::Corrupt { remote, detail } } else { GitError::NotFound { remote, detail } }
+    })
+}
+
+/// What git's own rule takes for a repository: a HEAD, objects and refs, or a `.git` that leads there.
+fn is_repository(folder: &Path) -> bool {
+    folder.join(".git").exists() || (folder.join("HEAD").exists() && folder.join("objects").exists())
+}
+
+/// The extension of the repository that is the reason why it cannot be opened. E21
+fn unsupported(folder: &Path) -> Option<String> {
+    let config = [folder.join("config"), folder.join(".git/config")];
+    let text = config.iter().find_map(|file| fs::read_to_string(file).ok())?.to_ascii_lowercase();
+    let values = text.lines().filter_map(|line| line.split_once('=')).map(|(key, value)| (key.trim(), value.trim()));
+    values.into_iter().find_map(|(key, value)| match (key, value) {
+        ("objectformat", "sha256") | ("refstorage", "reftable") => Some(value.to_owned()),
+        _ => None,
+    })
+}
+
+/// Something in a local repository that cannot be read.
+pub(super) fn corrupt(options: &Options, error: &gix::Error) -> GitError {
+    GitError::Corrupt { remote: options.remote(), detail: text(error) }
+}
+
+/// An error with all that it comes from, in one line.
+pub(super) fn text(error: &gix::Error) -> String {
+    let texts: Vec<String> = error.iter_errors().map(ToString::to_string).collect();
+    super::redact::printable(&texts.join(": "))
+}
+
+/// Whether only git itself may move a branch of this repository: it has a work tree, or hooks that a push runs.
+pub(super) fn needs_git(repository: &gix::Repository) -> bool {
+    let configured = repository.config_snapshot().string("core.hooksPath");
+    let hooks = match configured {
+        Some(path) => repository.git_dir().join(path.to_string()),
+        None => repository.common_dir().join("hooks"),
+    };
+    !repository.is_bare() || HOOKS.iter().any(|hook| is_executable(&hooks.join(hook)))
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Path) -> bool {
+    file.is_file()
+}
+
+/// Moves `branch` from `parent` to `commit`, if it is still at `parent`.
+///
+/// # Errors
+/// [`PushError::Raced`] when it is not, or when another writer holds its lock.
+pub(super) fn swap(
+    options: &Options,
+    repository: &gix::Repository,
+    branch: &str,
+    (parent, commit): (CommitId, CommitId),
+    committer: gix::actor::SignatureRef<'_>,
+) -> Result<(), PushError> {
+    let corrupt = |error: &gix::Error| PushError::Git(corrupt(options, error));
+    let name = gix::refs::FullName::try_from(branch).map_err(|_| GitError::Branch { branch: branch.to_owned() })?;
+    let edit = RefEdit {
+        change: Change::Update {
+            log: LogChange { mode: RefLog::AndReference, force_create_reflog: false, message: "push".into() },
+            expected: PreviousValue::MustExistAndMatch(Target::Object(parent.0)),
+            new: Target::Object(commit.0),
+        },
+        name,
+        deref: true,
+    };
+    let Err(error) = repository.edit_references_as([edit], Some(committer)) else {
+        return Ok(());
+    };
+    // Whatever the reason was said to be: a branch that is elsewhere, or is being written, is a lost race.
+    let now = repository.try_find_reference(branch).map_err(|error| corrupt(&error))?;
+    let now = now.and_then(|reference| reference.try_id().map(gix::Id::detach));
+    let locked = repository.common_dir().join(format!("{branch}.lock")).exists();
+    if now != Some(parent.0) || locked {
+        return Err(PushError::Raced { branch: branch.to_owned(), detail: text(&error) });
+    }
+    Err(GitError::Io { path: repository.common_dir().display().to_string(), detail: text(&error) }.into())
+}

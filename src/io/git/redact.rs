@@ -1,0 +1,145 @@
+//! Texts from remotes and libraries, made fit to be shown: no secrets, no control characters, a bounded length.
+
+use std::fmt::Write as _;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// The longest text of a remote that is kept, in bytes.
+const MAX_TEXT: usize = 2048;
+
+/// What replaces a secret.
+const MASK: &str = "***";
+
+/// The forms in which one remote's secret could come back in an error's text.
+#[derive(Clone, Default)]
+pub(super) struct Redactor {
+    secrets: Vec<String>,
+}
+
+impl Redactor {
+    /// A redactor for a secret that is used by `user`.
+    pub(super) fn new(user: &str, secret: &str) -> Self {
+        if secret.is_empty() {
+            return Self::default();
+        }
+        let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+        let lower = encoded.to_ascii_lowercase();
+        let shell = secret.replace('\'', r"'\''");
+        let basic = STANDARD.encode(format!("{user}:{secret}"));
+        let mut secrets = vec![secret.to_owned(), encoded, lower, shell, basic, STANDARD.encode(secret)];
+        // Longest first, so that no form leaves a rest of another.
+        secrets.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        secrets.dedup();
+        Self { secrets }
+    }
+
+    /// `text` without secrets and control characters, at most about 2 KiB long.
+    pub(super) fn clean(&self, text: &str) -> String {
+        let mut text = printable(text);
+        for secret in &self.secrets {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), MASK);
+            }
+        }
+        shorten(userinfo(&text))
+    }
+}
+
+/// The text without control characters (terminal escapes included), line ends kept.
+pub(super) fn printable(text: &str) -> String {
+    text.replace("\r\n", "\n")
+        .chars()
+        .map(|c| if c == '\r' { '\n' } else { c })
+        .filter(|&c| c == '\n' || !(c.is_control() || is_invisible(c)))
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
+/// Characters that reorder or hide what stands beside them.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Masks what stands between `://` and `@` in each URL: `user:password` always, and for http(s) a user alone too, as
+/// tokens are given in that place.
+fn userinfo(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("://") {
+        let (before, after) = rest.split_at(start + 3);
+        out.push_str(before);
+        let end = after.find(|c: char| c == '/' || c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
+        let (authority, tail) = after.split_at(end.unwrap_or(after.len()));
+        match authority.rsplit_once('@') {
+            Some((user, host)) if user.contains(':') || !before.ends_with("ssh://") => {
+                let _ = write!(out, "{MASK}@{host}");
+            }
+            _ => out.push_str(authority),
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Cuts at a character's border.
+fn shorten(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        let mut end = MAX_TEXT;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_TEXT, Redactor};
+
+    #[test]
+    fn no_form_of_a_secret_survives() {
+        // E13
+        let redactor = Redactor::new("u", "s3cr@t'x");
+        for text in [
+            "failed: https://u:s3cr%40t%27x@git.example.com/x.git",
+            "failed: https://u:s3cr@t'x@git.example.com/x.git",
+            "argument 's3cr@t'\\''x'",
+            "Authorization: Basic dTpzM2NyQHQneA==",
+            "token=s3cr@t'x&",
+            "s3cr%40t%27x",
+        ] {
+            let clean = redactor.clean(text);
+            assert!(!clean.contains("s3cr") && !clean.contains("dTpz"), "{clean}");
+            assert!(clean.contains("***"), "{clean}");
+        }
+    }
+
+    #[test]
+    fn urls_lose_their_user_information() {
+        let redactor = Redactor::default();
+        for (text, expected) in [
+            ("see https://u:s3cr%40t@git.example.com/x.git now", "see https://***@git.example.com/x.git now"),
+            ("https://ghp_token@github.com/x", "https://***@github.com/x"),
+            ("ssh://git@host/x and ssh://git:pw@host/x", "ssh://git@host/x and ssh://***@host/x"),
+            ("http://a:b@c@h/x", "http://***@h/x"),
+            ("'https://u:p@h'", "'https://***@h'"),
+            ("nothing here :// @", "nothing here :// @"),
+        ] {
+            assert_eq!(redactor.clean(text), expected);
+        }
+    }
+
+    #[test]
+    fn control_characters_go_and_length_is_bounded() {
+        // E4
+        let clean = Redactor::default().clean("POLICY: need ticket \u{1b}[31mred\u{7}\r\nsecond\u{202e}\0");
+        assert_eq!(clean, "POLICY: need ticket [31mred\nsecond");
+        let long = Redactor::default().clean(&"ä".repeat(5000));
+        assert!(long.len() <= MAX_TEXT + '…'.len_utf8() && long.ends_with('…'));
+    }
+}

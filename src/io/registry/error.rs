@@ -1,0 +1,189 @@
+//! What went wrong at a registry, in words that say whose fault it is.
+
+use std::{error::Error, fmt};
+
+use jiff::Timestamp;
+
+use crate::model::{
+    failure::{Category, Problem},
+    reference::{DOCKER_HUB, ImageReference},
+};
+
+/// What kind of thing went wrong; decides what is tried next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No answer: name, connection, certificate or time.
+    Unreachable,
+    /// Credentials are asked for, and there were none to send.
+    Unauthenticated,
+    /// The credentials that were sent are not enough.
+    Refused,
+    /// There is no such repository, tag or digest.
+    NotFound,
+    /// Too many requests.
+    RateLimited,
+    /// Another answer that is no success.
+    Unavailable,
+    /// An answer that cannot be right: no manifest, another digest, too long, too short.
+    Invalid,
+}
+
+/// What went wrong at one host.
+#[derive(Clone, Debug)]
+pub(super) struct RegistryError {
+    pub(super) kind: Kind,
+    /// The host that was asked: a registry, a mirror or a token service.
+    pub(super) host: String,
+    message: String,
+    hint: Option<String>,
+}
+
+impl RegistryError {
+    pub(super) fn new(kind: Kind, host: &str, message: impl Into<String>) -> Self {
+        Self { kind, host: host.to_owned(), message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn rate_limited(host: &str, until: Timestamp) -> Self {
+        Self::new(Kind::RateLimited, host, format!("rate limited until {until}"))
+            .hint("nothing to do: it is asked again then, and the lock stays as it is; credentials raise the limit at some registries")
+    }
+
+    /// From a request that got no answer. Looks for the cause in the chain of sources.
+    pub(super) fn transport(host: &str, plain_http: bool, error: &reqwest::Error) -> Self {
+        let tls = find::<rustls::Error>(error);
+        let new = |kind, message: String| Self::new(kind, host, message);
+        match tls {
+            Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => new(
+                Kind::Unreachable,
+                format!("unknown CA for host {host}: its certificate is signed by nobody trusted"),
+            )
+            .hint(format!(
+                "set the registry's `ca` in larder.yaml under `{host}`, and check that the nodes trust it too"
+            )),
+            Some(rustls::Error::InvalidMessage(_)) => new(Kind::Unreachable, "it does not speak TLS".to_owned())
+                .hint("if it is a plain http registry, say so for it in larder.yaml"),
+            Some(other) => new(Kind::Unreachable, format!("no secure connection: {other}"))
+                .hint("check the certificate's names and dates, and this machine's clock"),
+            None if error.is_dns() => new(Kind::Unreachable, "its name cannot be resolved".to_owned())
+                .hint("check the host's spelling and the DNS of the controller"),
+            None if error.is_timeout() && error.is_connect() => {
+                new(Kind::Unreachable, "no connection in time".to_owned())
+                    .hint("check firewalls, network policies and HTTPS_PROXY")
+            }
+            None if error.is_timeout() => new(Kind::Unreachable, "no answer in time".to_owned()),
+            None if error.is_redirect() => new(Kind::Invalid, format!("a redirect was not followed: {}", root(error))),
+            None if error.is_connect() => new(Kind::Unreachable, format!("no connection: {}", root(error)))
+                .hint(if plain_http { "check that it runs there" } else { "check that it runs there, and its port" }),
+            None if error.is_body() || error.is_decode() => {
+                new(Kind::Invalid, format!("its answer ended early: {}", root(error)))
+            }
+            None => new(Kind::Unreachable, format!("no answer: {}", root(error))),
+        }
+    }
+
+    /// As a problem of a reference. `noted` are failures of mirrors before it, `near_miss` is why no credential matched.
+    pub(super) fn into_problem(
+        self,
+        reference: &ImageReference,
+        noted: &[String],
+        near_miss: Option<String>,
+    ) -> Problem {
+        let category = match self.kind {
+            Kind::Unauthenticated | Kind::Refused => Category::Credentials,
+            _ => Category::Registry,
+        };
+        let mut message = match self.kind {
+            Kind::NotFound => format!("`{reference}` does not exist at {}: {}", self.host, self.message),
+            _ => format!("`{reference}` cannot be resolved: {}: {}", self.host, self.message),
+        };
+        if !noted.is_empty() {
+            message.push_str(&format!(" (before that, {})", noted.join("; ")));
+        }
+        let mut hints: Vec<String> = self.hint.into_iter().chain(near_miss).collect();
+        if matches!(self.kind, Kind::Unauthenticated | Kind::Refused | Kind::NotFound | Kind::Unavailable) {
+            hints.extend(reference.lints().iter().map(ToString::to_string));
+            // Harbor knows no repository outside a project, and says so with any of 401, 404 and 500.
+            if reference.host() != DOCKER_HUB && !reference.path().contains('/') {
+                hints.push(format!(
+                    "at a Harbor the path is project/repository; `{}` has one part only",
+                    reference.path()
+                ));
+            }
+        }
+        let problem = Problem::new(category, message);
+        if hints.is_empty() { problem } else { problem.hint(hints.join("; ")) }
+    }
+}
+
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.host, self.message)
+    }
+}
+
+/// The first error of this type in the chain, also inside I/O errors.
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        if let Some(inner) = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref)
+            && let Some(found) = find::<E>(inner)
+        {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The innermost error's words; the outer ones name the address, which may hold a query.
+fn root(error: &reqwest::Error) -> String {
+    let mut deepest: &dyn Error = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    if std::ptr::addr_eq(deepest, error) { "the request failed".to_owned() } else { printable(&deepest.to_string()) }
+}
+
+/// At most 200 printable characters, white space runs as one space.
+pub(super) fn printable(text: &str) -> String {
+    let mut out = String::new();
+    let words =
+        text.split(|c: char| c.is_whitespace() || c.is_control() || c == '\u{fffd}').filter(|word| !word.is_empty());
+    for word in words {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+        if out.len() > 1000 {
+            break;
+        }
+    }
+    match out.char_indices().nth(200) {
+        Some((at, _)) => format!("{}…", &out[..at]),
+        None => out,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn bodies_are_shown_short_and_printable() {
+        // B16
+        assert_eq!(printable("Too Many Requests (HAP429).\r\n"), "Too Many Requests (HAP429).");
+        assert_eq!(printable("a\u{1b}[31mb\0c"), "a [31mb c");
+        assert_eq!(printable(&"é".repeat(1 << 20)).chars().count(), 201);
+        assert_eq!(printable(&"x ".repeat(1 << 20)).chars().count(), 201);
+        assert_eq!(printable(""), "");
+    }
+}

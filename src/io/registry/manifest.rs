@@ -1,0 +1,193 @@
+//! Manifests and indexes: digests, and as much of their JSON as is needed.
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha512};
+
+use crate::model::{digest::Digest, resolution::Platform};
+
+const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+/// What is accepted, on HEAD and GET alike: with a narrower list some registries answer with one platform's manifest,
+/// or not at all.
+pub(super) const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
+
+/// The largest manifest or configuration that is read, in bytes. Registries take none over 4 MiB.
+pub(super) const MAX_MANIFEST: usize = 4 << 20;
+
+/// The most entries of an index that are asked for their sizes.
+pub(super) const MAX_ENTRIES: usize = 128;
+
+/// The digest that the registry states. Anything but exactly one well-formed digest counts as none.
+pub(super) fn stated_digest(headers: &HeaderMap) -> Option<Digest> {
+    let mut values = headers.get_all("docker-content-digest").iter();
+    let first = values.next()?.to_str().ok()?.parse().ok()?;
+    values.all(|other| other.to_str().ok().and_then(|text| text.parse().ok()).as_ref() == Some(&first)).then_some(first)
+}
+
+/// The digest of these bytes, by the algorithm of `like`.
+pub(super) fn digest_like(like: Option<&Digest>, bytes: &[u8]) -> Digest {
+    if like.is_some_and(|digest| digest.as_str().starts_with("sha512:")) {
+        let hex: String = Sha512::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        if let Ok(digest) = format!("sha512:{hex}").parse() {
+            return digest;
+        }
+    }
+    Digest::sha256(bytes)
+}
+
+/// The media type that headers state, without parameters; empty when they state none that is known.
+pub(super) fn stated_type(headers: &HeaderMap) -> &'static str {
+    let stated = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    known_type(stated.split(';').next().unwrap_or_default().trim())
+}
+
+fn known_type(text: &str) -> &'static str {
+    [OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST]
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(text))
+        .unwrap_or_default()
+}
+
+/// Why bytes are no manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ManifestError {
+    #[error("the answer is no manifest (no JSON object)")]
+    NotJson,
+    #[error("the manifest has the old schema 1, which container runtimes no longer pull")]
+    Schema1,
+    #[error("the answer is JSON, but neither an image manifest nor an index")]
+    Unknown,
+    #[error("the index has {0} entries, at most {MAX_ENTRIES} are read")]
+    TooMany(usize),
+}
+
+/// What a digest names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Manifest {
+    pub(super) media_type: &'static str,
+    pub(super) content: Content,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// One image. `config` is none where the manifest is an artifact, no image.
+    Image { config: Option<Digest>, size: u64 },
+    /// Manifests for platforms; attestations are left out.
+    Index(Vec<Entry>),
+}
+
+/// One manifest of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) digest: Digest,
+    /// None where the index does not say.
+    pub(super) platform: Option<Platform>,
+}
+
+/// Reads a manifest or an index. The body decides what it is; the header only where the body has no media type.
+pub(super) fn parse(bytes: &[u8], stated: &'static str) -> Result<Manifest, ManifestError> {
+    let raw: RawManifest = serde_json::from_slice(bytes).map_err(|_| ManifestError::NotJson)?;
+    let written = known_type(&raw.media_type);
+    let media_type = if written.is_empty() { stated } else { written };
+    let is_index = raw.manifests.is_some() || (matches!(media_type, OCI_INDEX | DOCKER_LIST) && raw.config.is_none());
+    match raw {
+        RawManifest { schema_version: 1, .. } => Err(ManifestError::Schema1),
+        _ if is_index => {
+            let entries = entries(raw.manifests.unwrap_or_default())?;
+            let media_type = if media_type == DOCKER_LIST { DOCKER_LIST } else { OCI_INDEX };
+            Ok(Manifest { media_type, content: Content::Index(entries) })
+        }
+        RawManifest { config: Some(config), layers, .. } => {
+            let media_type = if media_type == DOCKER_MANIFEST { DOCKER_MANIFEST } else { OCI_MANIFEST };
+            let size = layers.unwrap_or_default().iter().fold(config.size, |sum, layer| sum.saturating_add(layer.size));
+            let image = matches!(
+                config.media_type.as_str(),
+                "application/vnd.oci.image.config.v1+json" | "application/vnd.docker.container.image.v1+json"
+            );
+            let config = config.digest.parse().ok().filter(|_| image);
+            Ok(Manifest { media_type, content: Content::Image { config, size } })
+        }
+        _ => Err(ManifestError::Unknown),
+    }
+}
+
+fn entries(raw: Vec<RawDescriptor>) -> Result<Vec<Entry>, ManifestError> {
+    let entries: Vec<Entry> = raw
+        .into_iter()
+        .filter(|entry| !is_attestation(entry))
+        .filter(|entry| {
+            entry.media_type.is_empty() || matches!(known_type(&entry.media_type), OCI_MANIFEST | DOCKER_MANIFEST)
+        })
+        .filter_map(|entry| {
+            let platform = entry.platform.and_then(RawPlatform::into_platform);
+            Some(Entry { digest: entry.digest.parse().ok()?, platform })
+        })
+        .collect();
+    if entries.len() > MAX_ENTRIES { Err(ManifestError::TooMany(entries.len())) } else { Ok(entries) }
+}
+
+/// Provenance and the like, which builders put beside the images under a platform that does not exist.
+fn is_attestation(entry: &RawDescriptor) -> bool {
+    let reference_type = entry.annotations.as_ref().and_then(|all| all.get("vnd.docker.reference.type"));
+    reference_type.is_some_and(|kind| kind == "attestation-manifest")
+        || entry
+            .platform
+            .as_ref()
+            .is_some_and(|platform| platform.os == "unknown" || platform.architecture == "unknown")
+}
+
+/// The platform in an image's configuration.
+pub(super) fn config_platform(bytes: &[u8]) -> Option<Platform> {
+    serde_json::from_slice::<RawPlatform>(bytes).ok()?.into_platform()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawManifest {
+    #[serde(default)]
+    schema_version: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    media_type: String,
+    manifests: Option<Vec<RawDescriptor>>,
+    config: Option<RawDescriptor>,
+    layers: Option<Vec<RawDescriptor>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawDescriptor {
+    #[serde(default, deserialize_with = "lenient")]
+    media_type: String,
+    #[serde(default, deserialize_with = "lenient")]
+    digest: String,
+    #[serde(default)]
+    size: u64,
+    platform: Option<RawPlatform>,
+    annotations: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+#[derive(Deserialize)]
+struct RawPlatform {
+    #[serde(default, deserialize_with = "lenient")]
+    os: String,
+    #[serde(default, deserialize_with = "lenient")]
+    architecture: String,
+    #[serde(default, deserialize_with = "lenient")]
+    variant: String,
+}
+
+impl RawPlatform {
+    fn into_platform(self) -> Option<Platform> {
+        let variant = if self.variant.is_empty() { String::new() } else { format!("/{}", self.variant) };
+        format!("{}/{}{variant}", self.os, self.architecture).parse().ok()
+    }
+}
+
+/// A text; null counts as empty.
+fn lenient<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.unwrap_or_default())
+}

@@ -1,0 +1,57 @@
+//! The target that the flags name: a cluster or a folder.
+
+use std::sync::Arc;
+
+use super::{
+    cluster::{Cluster, KubeCluster},
+    directory::Directory,
+};
+use crate::model::{
+    failure::Problem,
+    manifest::{Comparison, Inventory, Manifest, ObjectId},
+};
+
+/// A cluster or a folder.
+pub enum AnyTarget {
+    /// An API server.
+    Kube(Arc<KubeCluster>),
+    /// A folder of manifests.
+    Directory(Directory),
+}
+
+impl Cluster for AnyTarget {
+    async fn inventory(&self) -> Result<Inventory, Problem> {
+        match self {
+            Self::Kube(cluster) => cluster.inventory().await,
+            Self::Directory(directory) => directory.inventory().await,
+        }
+    }
+
+    async fn compare(&self, manifest: &Manifest) -> Result<Comparison, Problem> {
+        match self {
+            Self::Kube(cluster) => cluster.compare(manifest).await,
+            Self::Directory(directory) => directory.compare(manifest).await,
+        }
+    }
+
+    async fn apply(&self, manifest: &Manifest) -> Result<(), Problem> {
+        match self {
+            Self::Kube(cluster) => cluster.apply(manifest).await,
+            Self::Directory(directory) => directory.apply(manifest).await,
+        }
+    }
+
+    async fn delete(&self, id: &ObjectId, uid: &str) -> Result<(), Problem> {
+        match self {
+            Self::Kube(cluster) => cluster.delete(id, uid).await,
+            Self::Directory(directory) => directory.delete(id, uid).await,
+        }
+    }
+
+    async fn server_version(&self) -> Option<(u32, u32)> {
+        match self {
+            Self::Kube(cluster) => cluster.server_version().await,
+            Self::Directory(directory) => directory.server_version().await,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The `larder` binary: arguments in, exit code out. Everything else is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    larder::cli::main()
+}

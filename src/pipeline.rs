@@ -1,0 +1,225 @@
+//! One pass, from a commit to the target. The only file that knows every stage.
+//!
+//! A pass that cannot start (no repository, no readable `larder.yaml`, no target) is a [`RunError`] and has touched
+//! nothing. Whatever goes wrong for one environment travels beside the others' results, up to the report.
+
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    io::{
+        cluster::{self, Cluster},
+        git,
+        registry::Credentials,
+        repository::Repository,
+    },
+    model::{
+        failure::{Failure, Problem},
+        lock::LockChange,
+        manifest::{Manifests, Owner},
+        name::EnvironmentId,
+        plan::{Applied, Plan},
+        report::{Condition, PassReport},
+        resolution::Resolution,
+    },
+    stages::{
+        load::{self, Environments},
+        plan, render, report,
+    },
+};
+
+mod memory;
+mod push;
+
+pub use memory::Memory;
+pub use push::{LockMode, Locked};
+
+/// What a pass works with.
+pub struct World<C, K> {
+    /// The environment repository, shared with the polls between passes.
+    pub repository: Arc<Repository>,
+    /// The target.
+    pub cluster: C,
+    /// Credentials for registries.
+    pub credentials: K,
+    /// What holds for all passes.
+    pub options: Options,
+}
+
+/// What holds for all passes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How manifests are named and marked.
+    pub render: render::Options,
+    /// Whether the lock may be moved.
+    pub lock_mode: LockMode,
+    /// Where a pass waits for ever instead of going on; for tests of crashes.
+    pub halt_before: Option<Step>,
+}
+
+/// The steps of a pass, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Step {
+    /// The commit's files are fetched and read.
+    Fetch,
+    /// References are resolved at their registries.
+    Resolve,
+    /// The lock is committed and pushed.
+    Lock,
+    /// Manifests are rendered and compared with the target.
+    Plan,
+    /// Objects are written and deleted.
+    Apply,
+    /// What the pass came to is written down.
+    Report,
+}
+
+/// Why a pass could not start. It has touched nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("the pass could not start")]
+pub struct RunError(#[source] pub Failure);
+
+impl From<Problem> for RunError {
+    fn from(problem: Problem) -> Self {
+        Self(problem.into())
+    }
+}
+
+/// What a pass came to.
+#[derive(Debug)]
+pub struct Pass {
+    /// The environments as the rendered commit has them.
+    pub environments: Environments,
+    /// What was done to the lock.
+    pub lock: LockChange,
+    /// What was done to the target.
+    pub applied: Applied,
+    /// The summary of all.
+    pub report: PassReport,
+}
+
+/// Carries out one pass on that commit.
+pub async fn pass<C: Cluster, K: Credentials>(
+    world: &World<C, K>,
+    memory: &mut Memory,
+    tip: &git::CommitId,
+    cancel: &CancellationToken,
+) -> Result<Pass, RunError> {
+    // 1. fetch (Git)
+    world.reach(Step::Fetch).await;
+    let snapshot = push::fetch(world, memory, tip).await?;
+    // 2. load (pure)
+    let environments = load::load(&snapshot).map_err(RunError)?;
+    // 3. resolve (registries)
+    world.reach(Step::Resolve).await;
+    let resolution = resolve(world, memory, &environments).await?;
+    // 4. lock (Git)
+    world.reach(Step::Lock).await;
+    let locked = push::lock(world, memory, tip, snapshot, environments, resolution).await?;
+    // 5. render (pure)
+    let manifests = render_locked(&locked.environments, &locked.change, &world.options.render);
+    // 6. observe and diff (target)
+    world.reach(Step::Plan).await;
+    let revision = locked.commit.to_string();
+    let plan = compare(&world.cluster, &locked.environments, &locked.change, &manifests, &revision).await?;
+    // 7. apply and prune (target)
+    world.reach(Step::Apply).await;
+    let applied = cluster::carry_out(&world.cluster, plan, cancel).await;
+    // 8. report (pure)
+    world.reach(Step::Report).await;
+    memory.schedule(&locked.environments, &locked.change.lock);
+    let report = report::report(&report::Inputs {
+        commit: Some(locked.commit.to_string()),
+        lock_commit: locked.lock_commit.as_ref().map(ToString::to_string),
+        lock_problem: locked.problem.clone(),
+        environments: &locked.environments,
+        lock: &locked.change,
+        applied: &applied,
+    });
+    Ok(Pass { environments: locked.environments, lock: locked.change, applied, report })
+}
+
+impl<C, K> World<C, K> {
+    /// Logs the step, or waits for ever when the pass is to be halted before it.
+    async fn reach(&self, step: Step) {
+        tracing::debug!(?step, "step");
+        if self.options.halt_before == Some(step) {
+            tracing::warn!(?step, "halted");
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Asks the registries for what is due, and remembers when they answered.
+async fn resolve<C, K: Credentials>(
+    world: &World<C, K>,
+    memory: &mut Memory,
+    environments: &Environments,
+) -> Result<Resolution, RunError> {
+    if world.options.lock_mode == LockMode::Follow {
+        return Ok(Resolution::new());
+    }
+    let (wanted, mut resolution) = memory.wanted(environments);
+    if wanted.is_empty() {
+        return Ok(resolution);
+    }
+    let started = Instant::now();
+    let client = memory.registry_client(&environments.settings.registries).map_err(RunError)?;
+    let answers = client.resolve_all(wanted, &world.credentials).await;
+    tracing::info!(
+        references = answers.len(),
+        failed = answers.values().filter(|answer| answer.is_err()).count(),
+        milliseconds = started.elapsed().as_millis() as u64,
+        "resolved"
+    );
+    memory.answered(&answers);
+    resolution.extend(answers);
+    Ok(resolution)
+}
+
+/// Renders what is locked.
+pub fn render_locked(environments: &Environments, change: &LockChange, options: &render::Options) -> Manifests {
+    render::render(&environments.environments, &environments.settings, &environments.templates, &change.lock, options)
+}
+
+/// What would be done to the target: asks it only about what may differ.
+pub async fn compare<C: Cluster>(
+    cluster: &C,
+    environments: &Environments,
+    change: &LockChange,
+    manifests: &Manifests,
+    revision: &str,
+) -> Result<Plan, RunError> {
+    let inventory = cluster.inventory().await?;
+    let held = held(environments, change);
+    let suspects = plan::suspects(manifests, &inventory, &held);
+    let comparisons = cluster::compare_all(cluster, &suspects).await;
+    let rules = plan::Rules { held: &held, prune: &environments.settings.prune, revision };
+    Ok(plan::plan(manifests, &inventory, comparisons, rules))
+}
+
+/// Owners whose objects stay as they are: environments that are suspended, or whose file or lockfile is broken.
+fn held(environments: &Environments, change: &LockChange) -> BTreeSet<Owner> {
+    let usable = |id: &EnvironmentId| match environments.environments.get(id) {
+        Some(Ok(environment)) => !environment.suspend && !matches!(change.lock.get(id), Some(Err(_))),
+        _ => false,
+    };
+    let known = environments.environments.keys().chain(change.lock.keys());
+    known.filter(|id| !usable(id)).cloned().map(Owner::Environment).collect()
+}
+
+impl Pass {
+    /// Whether another pass on the same commit has nothing left to try.
+    pub fn is_complete(&self) -> bool {
+        self.applied.is_complete() && self.report.lock_problem.is_none()
+    }
+
+    /// Whether every environment is well.
+    pub fn is_sound(&self) -> bool {
+        let well = |condition| matches!(condition, Condition::Applied | Condition::Suspended);
+        self.is_complete()
+            && self.report.tenants.is_empty()
+            && self.report.environments.values().all(|environment| well(environment.condition))
+    }
+}

@@ -1,0 +1,128 @@
+//! The Git side of a pass: the commit's files in, the lock commit out, and what happens when somebody was faster.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Memory, RunError, World, resolve};
+use crate::{
+    io::{cluster::Cluster, git, registry::Credentials},
+    model::{
+        failure::Problem,
+        lock::LockChange,
+        resolution::Resolution,
+        snapshot::{Entry, Origin, Snapshot},
+    },
+    stages::{
+        load::{self, Environments},
+        lock,
+    },
+};
+
+/// Pushes that are tried before a pass gives up; each lost race means that somebody else's push was taken.
+const ATTEMPTS: u32 = 6;
+
+/// Whether a pass may move the lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockMode {
+    /// What has moved is committed to the branch.
+    #[default]
+    Commit,
+    /// The lock is taken as it is: no registry is asked and nothing is pushed.
+    Follow,
+}
+
+/// A commit whose lock is in force.
+#[derive(Debug)]
+pub struct Locked {
+    /// The commit: the fetched tip, or the lock commit on it.
+    pub commit: git::CommitId,
+    /// The lock commit, when there was something to commit.
+    pub lock_commit: Option<git::CommitId>,
+    /// The environments as that commit has them.
+    pub environments: Environments,
+    /// What changed in the lock, and the lock that is in force now.
+    pub change: LockChange,
+    /// Why the lock could not be committed. The former lock is in force then.
+    pub problem: Option<Problem>,
+}
+
+/// The files of that commit, from memory when it is the one that was seen last.
+pub(super) async fn fetch<C, K>(
+    world: &World<C, K>,
+    memory: &mut Memory,
+    tip: &git::CommitId,
+) -> Result<Arc<Snapshot>, RunError> {
+    if let Some(snapshot) = memory.snapshot(tip) {
+        return Ok(snapshot);
+    }
+    let snapshot = Arc::new(world.repository.fetch(tip).await.map_err(Problem::from)?);
+    tracing::info!(commit = %tip, files = snapshot.files.len(), "fetched");
+    memory.keep(*tip, snapshot.clone());
+    Ok(snapshot)
+}
+
+/// Commits what moved as a compare-and-swap. A lost race is fetched, recomputed on the new tip and pushed again; a
+/// refusal leaves the former lock in force.
+pub(super) async fn lock<C: Cluster, K: Credentials>(
+    world: &World<C, K>,
+    memory: &mut Memory,
+    tip: &git::CommitId,
+    mut snapshot: Arc<Snapshot>,
+    mut environments: Environments,
+    mut resolution: Resolution,
+) -> Result<Locked, RunError> {
+    let mut commit = *tip;
+    for attempt in 1..=ATTEMPTS {
+        let change = lock::lock(&environments.environments, &environments.settings, &environments.lock, &resolution);
+        if change.files.is_empty() || world.options.lock_mode == LockMode::Follow {
+            let change = LockChange { files: Default::default(), moves: Vec::new(), ..change };
+            return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });
+        }
+        let message = lock::message(&change, env!("CARGO_PKG_VERSION"));
+        match world.repository.commit_and_push(&commit, &change.files, &message).await {
+            Ok(git::Pushed::Nothing) => {
+                return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });
+            }
+            Ok(git::Pushed::Commit(lock_commit)) => {
+                tracing::info!(commit = %lock_commit, moved = change.moves.len(), "lock committed");
+                memory.keep(lock_commit, Arc::new(with_files(&snapshot, &change, &lock_commit)));
+                return Ok(Locked {
+                    commit: lock_commit,
+                    lock_commit: Some(lock_commit),
+                    environments,
+                    change,
+                    problem: None,
+                });
+            }
+            Err(git::PushError::Raced { .. }) if attempt < ATTEMPTS => {
+                let wait = Duration::from_millis(fastrand::u64(20..120) << attempt);
+                tracing::info!(attempt, ?wait, "somebody else pushed first; the lock is computed anew on the new tip");
+                tokio::time::sleep(wait).await;
+                commit = world.repository.commit().await?;
+                snapshot = fetch(world, memory, &commit).await?;
+                environments = load::load(&snapshot).map_err(RunError)?;
+                resolution.extend(resolve(world, memory, &environments).await?);
+            }
+            Err(error) => {
+                let problem = Problem::from(error);
+                tracing::warn!(%problem, "the lock could not be committed; the former one stays in force");
+                memory.forget(&resolution);
+                let lock = environments.lock.clone();
+                let change = LockChange { lock, problems: change.problems, ..LockChange::default() };
+                return Ok(Locked { commit, lock_commit: None, environments, change, problem: Some(problem) });
+            }
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// The files of a lock commit, known without fetching them: its parent's with the lock's changes.
+fn with_files(parent: &Snapshot, change: &LockChange, commit: &git::CommitId) -> Snapshot {
+    let mut files = parent.files.clone();
+    for (path, bytes) in &change.files {
+        match bytes {
+            Some(bytes) => files.insert(path.clone(), Entry::File(bytes.as_slice().into())),
+            None => files.remove(path),
+        };
+    }
+    Snapshot { origin: Origin::Commit(commit.to_string()), files }
+}

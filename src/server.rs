@@ -1,0 +1,65 @@
+//! The controller's HTTP side: `/healthz`, `/readyz` and `/metrics`.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+mod metrics;
+
+pub use metrics::Metrics;
+
+/// Serves until `shutdown`. Fails only when the port cannot be had.
+pub async fn serve(
+    address: SocketAddr,
+    metrics: Arc<Metrics>,
+    shutdown: CancellationToken,
+) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind(address).await?;
+    let bound = listener.local_addr()?;
+    let app = router(metrics);
+    tokio::spawn(async move {
+        let stopped = axum::serve(listener, app).with_graceful_shutdown(shutdown.cancelled_owned()).await;
+        if let Err(error) = stopped {
+            tracing::error!(%error, "the HTTP server stopped");
+        }
+    });
+    Ok(bound)
+}
+
+fn router(metrics: Arc<Metrics>) -> Router {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(text))
+        .with_state(metrics)
+}
+
+/// 200 while passes make progress; 503 when none has ended for ten intervals, so that a hung controller is restarted.
+async fn healthz(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
+    match metrics.stalled_for() {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(seconds) => (StatusCode::SERVICE_UNAVAILABLE, format!("no progress for {seconds} s\n")),
+    }
+}
+
+/// 200 once a pass has been carried out.
+async fn readyz(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
+    if metrics.is_ready() {
+        (StatusCode::OK, "ok\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "no pass has been carried out yet\n")
+    }
+}
+
+async fn text(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
+    let content_type = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
+    (content_type, metrics.encode())
+}

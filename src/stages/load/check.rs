@@ -1,0 +1,114 @@
+//! Collects all that is wrong in one file.
+
+use crate::model::failure::{Category, Failure, Problem, Source};
+
+use super::{
+    file::API_VERSION,
+    located::{Entries, Located, Place},
+    yaml,
+};
+
+/// A file under check, with the problems found so far.
+pub struct Check<'a> {
+    source: &'a Source,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Check<'a> {
+    /// Begins with a file whose text has the right types.
+    pub fn new(source: &'a Source) -> Self {
+        Self { source, problems: Vec::new() }
+    }
+
+    /// Adds a problem with a place.
+    pub fn report(&mut self, place: Place, problem: Problem) {
+        self.problems.push(place_in(self.source, place, problem));
+    }
+
+    /// Adds a problem that must not show the file's text, since that holds a secret.
+    pub fn report_secret(&mut self, place: Place, problem: Problem) {
+        let mut problem = place_in(self.source, place, problem);
+        problem.source = None;
+        self.problems.push(problem);
+    }
+
+    /// The value of a result, after adding its problem.
+    pub fn keep<T, E: Into<Problem>>(&mut self, place: Place, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.report(place, error.into())).ok()
+    }
+
+    /// Reads a text, if there is one.
+    pub fn read<T, E: Into<Problem>>(
+        &mut self,
+        text: Option<&Located<String>>,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        text.and_then(|text| self.keep(text.place, read(&text.value)))
+    }
+
+    /// The entries of a mapping, after reporting keys that are there twice.
+    pub fn entries<T>(&mut self, entries: Option<Entries<T>>) -> Vec<(Located<String>, T)> {
+        let mut unique: Vec<(Located<String>, T)> = Vec::new();
+        for (key, value) in entries.map(|entries| entries.0).unwrap_or_default() {
+            match unique.iter().find(|(other, _)| other.value == key.value) {
+                Some((first, _)) => {
+                    let problem = yaml::duplicate(&key.value, Some(first.place.line));
+                    self.report(key.place, problem);
+                }
+                None => unique.push((key, value)),
+            }
+        }
+        unique
+    }
+
+    /// Reports an `apiVersion` or `kind` that is not the expected one.
+    pub fn header(&mut self, api_version: &Located<String>, kind: &Located<String>, expected: &str) {
+        if let Some((place, problem)) = wrong_header(Some(api_version), Some(kind), expected) {
+            self.report(place, problem);
+        }
+    }
+
+    /// The value, if nothing was reported.
+    ///
+    /// # Errors
+    /// All problems.
+    pub fn finish<T>(self, value: Option<T>) -> Result<T, Failure> {
+        match (Failure::of(self.problems), value) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(value)) => Ok(value),
+            (None, None) => {
+                Err(Problem::new(Category::Schema, "the file is incomplete").in_file(&self.source.path).into())
+            }
+        }
+    }
+}
+
+/// What is wrong with a file's first two fields, as far as they are there.
+pub fn wrong_header(
+    api_version: Option<&Located<String>>,
+    kind: Option<&Located<String>>,
+    expected: &str,
+) -> Option<(Place, Problem)> {
+    let hint = format!("write `apiVersion: {API_VERSION}` and `kind: {expected}`");
+    match (api_version, kind) {
+        (_, Some(kind)) if kind.value == "JupyterImagePuller" => Some((
+            kind.place,
+            Problem::new(Category::Policy, "files of the kind JupyterImagePuller are read from a later release on")
+                .hint(format!("until then write an environment: `kind: {expected}` with `spec.images`")),
+        )),
+        (_, Some(kind)) if kind.value != expected => Some((
+            kind.place,
+            Problem::new(Category::Schema, format!("the kind `{}` does not belong here", kind.value)).hint(hint),
+        )),
+        (Some(version), _) if version.value != API_VERSION => Some((
+            version.place,
+            Problem::new(Category::Schema, format!("the apiVersion `{}` is not known", version.value)).hint(hint),
+        )),
+        _ => None,
+    }
+}
+
+/// A problem at a place of a file.
+pub fn place_in(source: &Source, place: Place, problem: Problem) -> Problem {
+    problem.at(source, place.line, place.column, place.length)
+}

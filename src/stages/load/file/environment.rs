@@ -1,0 +1,107 @@
+//! `environments/<tenant>/<name>.yaml`, as it stands.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    super::located::{Entries, Located},
+    Puller, Toleration,
+};
+
+/// The kind of an environment's file.
+pub const KIND: &str = "Environment";
+
+/// A set of images for a pool. Its identity is the file's path.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "Environment")]
+pub struct EnvironmentFile {
+    /// `larder.dev/v1alpha1`.
+    pub api_version: Located<String>,
+    /// `Environment`.
+    pub kind: Located<String>,
+    /// The environment.
+    pub spec: EnvironmentSpec,
+}
+
+/// What an environment consists of.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct EnvironmentSpec {
+    /// A title for menus.
+    #[serde(default)]
+    pub display_name: Option<String>,
+    /// A sentence for menus.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The images.
+    pub images: Located<Vec<ImageEntry>>,
+    /// The name of a pool of larder.yaml.
+    #[serde(default)]
+    pub pool: Option<Located<String>>,
+    /// Labels that a node must have, instead of a pool.
+    #[serde(default)]
+    pub node_selector: Option<Entries<Located<String>>>,
+    /// Taints that are tolerated, instead of a pool.
+    #[serde(default)]
+    pub tolerations: Option<Vec<Located<Toleration>>>,
+    /// A Kubernetes `core/v1` Affinity, instead of a pool.
+    #[serde(default)]
+    pub affinity: Option<Located<Value>>,
+    /// How often references are resolved anew, for example `2h`.
+    #[serde(default)]
+    pub refresh: Option<Located<String>>,
+    /// How the images get to the nodes.
+    #[serde(default)]
+    pub puller: Option<Puller>,
+    /// Resources for the spawn menu.
+    #[serde(default)]
+    pub resources: Option<Resources>,
+    /// While true, nothing of the environment changes.
+    #[serde(default)]
+    pub suspend: Option<bool>,
+}
+
+/// One image.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ImageEntry {
+    /// A name, unique in the file.
+    pub name: Located<String>,
+    /// What to pull: `host/path:tag`.
+    pub image: Located<String>,
+    /// Comes with a later release.
+    #[serde(default)]
+    pub policy: Option<Located<Value>>,
+    /// A Secret of the tenant's namespace with registry credentials.
+    #[serde(default)]
+    pub pull_secret: Option<Located<String>>,
+    /// Platforms that the image must be made for.
+    #[serde(default)]
+    pub platforms: Option<Vec<Located<String>>>,
+}
+
+/// Resources for the spawn menu, as KubeSpawner names them.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Resources {
+    /// Memory: `2G`, `512Mi`.
+    #[serde(default)]
+    pub memory: Option<Range>,
+    /// CPUs: `0.5`, `4`.
+    #[serde(default)]
+    pub cpu: Option<Range>,
+}
+
+/// What is promised and what is the most.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Range {
+    /// Promised.
+    #[serde(default)]
+    pub guarantee: Option<Located<String>>,
+    /// The most.
+    #[serde(default)]
+    pub limit: Option<Located<String>>,
+}

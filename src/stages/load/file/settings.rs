@@ -1,0 +1,130 @@
+//! `larder.yaml`, as it stands.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    super::located::{Entries, Located},
+    Placement, Puller,
+};
+
+/// The kind of `larder.yaml`.
+pub const KIND: &str = "Settings";
+
+/// What holds for all environments of a repository.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "Settings")]
+pub struct SettingsFile {
+    /// `larder.dev/v1alpha1`.
+    pub api_version: Located<String>,
+    /// `Settings`.
+    pub kind: Located<String>,
+    /// The settings.
+    #[serde(default)]
+    pub spec: Option<SettingsSpec>,
+}
+
+/// The settings.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SettingsSpec {
+    /// What an environment has that says nothing else.
+    #[serde(default)]
+    pub defaults: Option<Defaults>,
+    /// Tenants: the folders of `environments/`, by name.
+    #[serde(default)]
+    pub tenants: Option<Entries<Tenant>>,
+    /// Pools by name.
+    #[serde(default)]
+    pub pools: Option<Entries<Placement>>,
+    /// Registries by host.
+    #[serde(default)]
+    pub registries: Option<Entries<Registry>>,
+    /// The ConfigMap that lists a tenant's images.
+    #[serde(default)]
+    pub records: Option<Records>,
+    /// What may be deleted.
+    #[serde(default)]
+    pub prune: Option<Prune>,
+    /// Images that the pullers themselves run.
+    #[serde(default)]
+    pub helpers: Option<Helpers>,
+}
+
+/// What an environment has that says nothing else.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Defaults {
+    /// A pool's name; every Linux node by default.
+    #[serde(default)]
+    pub pool: Option<Located<String>>,
+    /// How often references are resolved anew; `2h` by default.
+    #[serde(default)]
+    pub refresh: Option<Located<String>>,
+    /// How the images get to the nodes.
+    #[serde(default)]
+    pub puller: Option<Puller>,
+}
+
+/// A tenant's part of the cluster.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Tenant {
+    /// Its namespace, which no other tenant shares.
+    pub namespace: Located<String>,
+    /// Whether larder makes the namespace; false by default.
+    #[serde(default)]
+    pub create_namespace: Option<bool>,
+}
+
+/// How a registry is reached.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Registry {
+    /// Where its images are looked for first: `host[:port][/path]`, with `http://` before it for plain http.
+    #[serde(default)]
+    pub mirrors: Option<Vec<Located<String>>>,
+    /// Whether it is asked over http instead of https.
+    #[serde(default)]
+    pub plain_http: Option<bool>,
+    /// A file of certificates on the controller's machine, to be trusted beside the system's.
+    #[serde(default)]
+    pub ca_file: Option<Located<String>>,
+    /// Certificates to be trusted beside the system's, as PEM text.
+    #[serde(default)]
+    pub ca: Option<Located<String>>,
+}
+
+/// The ConfigMap that lists a tenant's images.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Records {
+    /// Its name; `submarine-image-pull-operator-records` by default.
+    #[serde(default)]
+    pub name: Option<Located<String>>,
+}
+
+/// What may be deleted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Prune {
+    /// The largest share of environments that one pass removes; `30%` by default.
+    #[serde(default)]
+    pub budget: Option<Located<String>>,
+    /// Removals that are wanted, whatever the budget says: `tenant/name`, or `tenant/*`.
+    #[serde(default)]
+    pub confirmed: Option<Vec<Located<String>>>,
+}
+
+/// Images that the pullers themselves run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Helpers {
+    /// Has a static `/bin/busybox`; `docker.io/library/busybox:1.37.0-musl` by default.
+    #[serde(default)]
+    pub hold: Option<Located<String>>,
+    /// Sleeps for ever; `registry.k8s.io/pause:3.10` by default.
+    #[serde(default)]
+    pub pause: Option<Located<String>>,
+}

@@ -1,0 +1,188 @@
+//! From text to a file's types: YAML within bounds, and errors in the words of a person who writes such files.
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::{MessageFormatter, UserMessageFormatter};
+
+use crate::model::failure::{Category, Problem, Source};
+
+use super::{
+    check::{place_in, wrong_header},
+    file::Header,
+    located::Place,
+    suggest,
+};
+
+mod duplicates;
+
+/// Fields that people expect to hold a secret. The line that has one is not shown.
+const SECRETS: [&str; 9] =
+    ["auth", "dockerAuthSpec", "password", "passwd", "username", "token", "secret", "credentials", "dockerconfigjson"];
+
+/// Reads one document.
+///
+/// `nodes` bounds the mappings, lists and scalars, aliases expanded: a limit that a thousand times what is usual stays
+/// below, and an alias bomb does not.
+///
+/// # Errors
+/// The first problem of the text or its types.
+pub fn parse<T: DeserializeOwned>(source: &Source, kind: &str, nodes: usize) -> Result<T, Problem> {
+    let text: &str = &source.text;
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Err(Problem::new(Category::Schema, "the file is empty")
+            .in_file(&source.path)
+            .hint(format!("write an {kind}, or delete the file: an empty one is not taken for a removal")));
+    }
+    if let Some(problem) = leading_tab(source, 1, usize::MAX, "\t") {
+        return Err(problem);
+    }
+    serde_saphyr::from_str_with_options(text, options(nodes))
+        .map_err(|error| other_file(source, kind, nodes).unwrap_or_else(|| problem(source, error.without_snippet())))
+}
+
+fn options(nodes: usize) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: nodes, max_events: nodes * 4, max_depth: 64 },
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    }
+}
+
+/// Whether a file that cannot be read is something else altogether; its first error would only mislead.
+fn other_file(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
+    let header: Header = serde_saphyr::from_str_with_options(&source.text, options(nodes)).ok()?;
+    if header.sops.is_some() || source.text.contains("ENC[AES256_GCM,") {
+        return Some(
+            Problem::new(Category::Syntax, "the file is encrypted by SOPS")
+                .in_file(&source.path)
+                .hint("commit it in the clear: it needs no secret, since `pullSecret` names one by name"),
+        );
+    }
+    if let Some((place, problem)) = wrong_header(header.api_version.as_ref(), header.kind.as_ref(), kind) {
+        return Some(place_in(source, place, problem));
+    }
+    if header.api_version.is_none() && header.kind.is_none() {
+        let hint = format!("such a file starts with `apiVersion: {}` and `kind: {kind}`", super::file::API_VERSION);
+        return Some(Problem::new(Category::Schema, "apiVersion and kind are missing").at(source, 1, 0, 0).hint(hint));
+    }
+    None
+}
+
+/// YAML allows a tab in some places before a key, but means nothing by it; people mean indentation.
+fn leading_tab(source: &Source, from: usize, to: usize, start: &str) -> Option<Problem> {
+    let lines = source.text.lines().enumerate().map(|(index, line)| (index + 1, line));
+    lines.filter(|(number, _)| (from..=to).contains(number)).find_map(|(number, line)| {
+        let indent = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+        let content = line[indent.len()..].trim_end();
+        let tab = indent.find('\t').filter(|_| indent.starts_with(start))?;
+        (!content.is_empty() && !content.starts_with('#')).then(|| {
+            Problem::new(Category::Syntax, "a tab cannot indent in YAML")
+                .at(source, number, tab + 1, 1)
+                .hint("indent with spaces")
+        })
+    })
+}
+
+/// An error of the YAML library as a problem.
+fn problem(source: &Source, error: &serde_saphyr::Error) -> Problem {
+    use serde_saphyr::Error;
+
+    let place = error.location().map(Place::from).unwrap_or_default();
+    let schema = |message: String| Problem::new(Category::Schema, message);
+    let plain = || UserMessageFormatter::default().format_message(error).into_owned();
+    let found = match error {
+        Error::AliasError { error, .. } => {
+            let mut problem = problem(source, error);
+            problem.location = place_in(source, place, Problem::new(Category::Syntax, "")).location;
+            return problem;
+        }
+        Error::SerdeUnknownField { field, expected, .. } => return unknown_field(source, place, field, expected),
+        Error::SerdeMissingField { field, .. } => {
+            schema(format!("the field `{field}` is missing")).hint(format!("add `{field}: …` here"))
+        }
+        Error::SerdeUnknownVariant { variant, expected, .. } => {
+            schema(format!("`{variant}` is not allowed here")).hint(suggest::hint(variant, expected.iter().copied()))
+        }
+        Error::DuplicateMappingKey { key, .. } => {
+            let first = duplicates::first_line(&source.text, place);
+            duplicate(key.as_deref().unwrap_or("?"), first)
+        }
+        Error::Unexpected { expected, .. } => unexpected(source, place, expected),
+        Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
+            schema("a single word is expected here".to_owned())
+        }
+        Error::MultipleDocuments { .. } => schema("the file holds several YAML documents".to_owned())
+            .hint("write a file for each: its path is its identity"),
+        Error::NullIntoString { .. } => schema("a text is expected here, not nothing".to_owned())
+            .hint("write a value, in quotes if it is `null` or `~`, or remove the line"),
+        Error::InvalidBooleanStrict { .. } => schema("true or false is expected here".to_owned())
+            .hint("write `true` or `false`, not `yes`, `on` or a number"),
+        Error::InvalidScalar { .. } => schema("a whole number is expected here".to_owned())
+            .hint("write digits only, without a sign, a leading zero or a unit"),
+        Error::UnsupportedTag { tag, .. } => {
+            Problem::new(Category::Syntax, format!("the YAML tag `{tag}` is not supported")).hint("remove it")
+        }
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            Problem::new(Category::Syntax, "the file is too large or too deep, aliases expanded")
+                .hint("split it, and use fewer aliases")
+        }
+        Error::TaggedScalarCannotDeserializeIntoString { .. }
+        | Error::SerdeInvalidType { .. }
+        | Error::SerdeInvalidValue { .. }
+        | Error::SerdeInvalidLength { .. }
+        | Error::Message { .. } => schema(plain()),
+        _ => {
+            if let Some(problem) = leading_tab(source, place.line, place.line + 1, "") {
+                return problem;
+            }
+            Problem::new(Category::Syntax, format!("this is no YAML: {}", plain()))
+                .hint("look at quotes, colons and indentation at and before this place")
+        }
+    };
+    place_in(source, place, found)
+}
+
+/// A key that is in a mapping twice.
+pub fn duplicate(key: &str, first: Option<usize>) -> Problem {
+    let first = first.map(|line| format!(", first in line {line}")).unwrap_or_default();
+    Problem::new(Category::Schema, format!("the key `{key}` is there twice{first}")).hint("keep one of them")
+}
+
+fn unknown_field(source: &Source, place: Place, field: &str, expected: &[&str]) -> Problem {
+    if SECRETS.iter().any(|secret| secret.eq_ignore_ascii_case(field)) {
+        let mut problem = place_in(
+            source,
+            place,
+            Problem::new(Category::Credentials, format!("credentials do not belong into Git, as in `{field}`")),
+        );
+        problem.source = None;
+        return problem.hint(
+            "remove them and change the password, since the history keeps it; put the new one into a Secret of the tenant's namespace and name that in `pullSecret`",
+        );
+    }
+    let hint = match field {
+        "metadata" => "remove it: the file's path is its identity".to_owned(),
+        "name" if !expected.contains(&"name") => "remove it: the file's path is its identity".to_owned(),
+        _ => suggest::hint(field, expected.iter().copied()),
+    };
+    place_in(source, place, Problem::new(Category::Schema, format!("unknown field `{field}`")).hint(hint))
+}
+
+fn unexpected(source: &Source, place: Place, expected: &str) -> Problem {
+    let line = source.text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
+    let rest: String = line.chars().skip(place.column.saturating_sub(1)).collect();
+    let (what, hint) = match expected {
+        "string scalar" => ("a text", "write one value, in quotes if it holds special characters"),
+        "sequence start" if rest.starts_with('-') => ("a list", "write a space after the dash"),
+        "sequence start" => ("a list", "write each item on a line of its own, after `- `"),
+        "mapping start" if rest.split_whitespace().next().is_some_and(|word| word.contains(':')) => {
+            ("a mapping", "write a space after the colon")
+        }
+        "mapping start" => ("a mapping", "write `key: value` lines here"),
+        _ => ("something else", "look at the example of this kind of file"),
+    };
+    Problem::new(Category::Schema, format!("{what} is expected here")).hint(hint)
+}

@@ -1,0 +1,115 @@
+//! The new lockfiles: a pure function of environments, old lockfiles and the registries' answers.
+
+pub mod demand;
+pub mod diff;
+pub mod entry;
+pub mod file;
+mod message;
+pub mod read;
+
+pub use message::{describe, message};
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use super::{budget, resolve};
+use crate::model::{
+    batch::Batch,
+    environment::{Environment, Image},
+    failure::Problem,
+    lock::{Lock, LockChange, LockedImage, Lockfile},
+    name::{EnvironmentId, Name},
+    resolution::Resolution,
+    settings::Settings,
+};
+
+/// Computes the lock anew.
+///
+/// Whatever keeps an environment from being locked keeps its lockfile as it is: the environment is broken or suspended,
+/// its lockfile cannot be read, a registry did not answer. Only what is gone from Git loses its lockfile, within the
+/// budget. A lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never
+/// fight over it.
+pub fn lock(environments: &Batch<Environment>, settings: &Settings, old: &Lock, resolution: &Resolution) -> LockChange {
+    let mut change = LockChange::default();
+    for (id, environment) in environments {
+        match (environment, old.get(id)) {
+            (Ok(environment), None) if !environment.suspend => {
+                lock_one(environment, settings, None, resolution, &mut change);
+            }
+            (Ok(environment), Some(Ok(lockfile))) if !environment.suspend => {
+                lock_one(environment, settings, Some(lockfile), resolution, &mut change);
+            }
+            (_, Some(former)) => {
+                change.lock.insert(id.clone(), former.clone());
+            }
+            (_, None) => {}
+        }
+    }
+    remove(environments, settings, old, &mut change);
+    change.moves.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
+    change
+}
+
+fn lock_one(
+    environment: &Environment,
+    settings: &Settings,
+    old: Option<&Lockfile>,
+    resolution: &Resolution,
+    change: &mut LockChange,
+) {
+    let mut next = Lockfile::default();
+    let mut problems: Vec<Problem> = Vec::new();
+    for image in &environment.images {
+        let answer = resolve::key(environment, image, settings).and_then(|key| resolution.get(&key));
+        let former = old.and_then(|old| former(old, environment, image));
+        let (entry, found) = entry::lock(environment, image, former, answer);
+        problems.extend(found);
+        if let Some(entry) = entry {
+            next.images.insert(image.name.clone(), entry);
+        }
+    }
+    let unchanged = old.map_or(next.images.is_empty(), |old| *old == next);
+    if !unchanged {
+        change.files.insert(environment.id.lock_path(), Some(file::write(&next)));
+        change.moves.extend(diff::diff(&environment.id, old, Some(&next)));
+    }
+    if !problems.is_empty() {
+        change.problems.insert(environment.id.clone(), problems);
+    }
+    change.lock.insert(environment.id.clone(), Ok(next));
+}
+
+/// The entry that an image had; for one that got another name in the file, the entry of its reference under the name
+/// that is gone.
+fn former<'a>(old: &'a Lockfile, environment: &Environment, image: &Image) -> Option<&'a LockedImage> {
+    let renamed = || {
+        let is_gone = |name: &Name| environment.images.iter().all(|image| image.name != *name);
+        old.images
+            .iter()
+            .find(|(name, entry)| entry.reference == image.reference && is_gone(name))
+            .map(|(_, entry)| entry)
+    };
+    old.images.get(&image.name).or_else(renamed)
+}
+
+/// Deletes the lockfiles of environments that are gone from Git, as far as the budget allows.
+fn remove(environments: &Batch<Environment>, settings: &Settings, old: &Lock, change: &mut LockChange) {
+    let existing: BTreeSet<EnvironmentId> = old.keys().cloned().collect();
+    let present: BTreeSet<EnvironmentId> = environments.keys().cloned().collect();
+    let mut removed: BTreeSet<EnvironmentId> = existing.difference(&present).cloned().collect();
+    if let Err(blocked) = budget::decide_beside(&existing, &removed, &present, &settings.prune) {
+        for id in &blocked.environments {
+            removed.remove(id);
+            if let Some(former) = old.get(id) {
+                change.lock.insert(id.clone(), former.clone());
+            }
+        }
+        change.blocked = Some(blocked);
+    }
+    for id in &removed {
+        let former = old.get(id).and_then(|lockfile| lockfile.as_ref().ok());
+        change.files.insert(id.lock_path(), None);
+        change.moves.extend(diff::diff(id, former, None));
+    }
+}

@@ -1,0 +1,114 @@
+//! One image's entry: whether it stays, moves or has to be left out.
+
+use super::{demand, diff::locked_as};
+use crate::model::{
+    environment::{Environment, Image},
+    failure::{Category, Failure, Location, Problem},
+    lock::{LockedImage, Previous},
+    resolution::ResolvedImage,
+};
+
+/// The entry of an image, or none when it cannot be locked and never was; and what is wrong with it.
+///
+/// `former` is the entry it had, `answer` the registry's answer to its question, none when it was not asked. With any
+/// problem the former entry stays as it is.
+pub fn lock(
+    environment: &Environment,
+    image: &Image,
+    former: Option<&LockedImage>,
+    answer: Option<&Result<ResolvedImage, Failure>>,
+) -> (Option<LockedImage>, Vec<Problem>) {
+    let stay = |problems: Vec<Problem>| {
+        let problems = problems.into_iter().map(|problem| explained(environment, image, former, problem)).collect();
+        (former.cloned(), problems)
+    };
+    if let Some(LockedImage { hold: Some(reason), reference, .. }) = former {
+        return stay(if *reference == image.reference { vec![] } else { vec![held(environment, image, reason)] });
+    }
+    let next = match (answer, former) {
+        (Some(Err(failure)), _) => return stay(failure.problems().to_vec()),
+        (Some(Ok(resolved)), former) => match moved(environment, image, former, resolved) {
+            Some(next) => next,
+            None => return stay(vec![unanswered(image)]),
+        },
+        (None, Some(former)) if former.reference == image.reference => kept(environment, former),
+        (None, _) => return stay(vec![unanswered(image)]),
+    };
+    match demand::unmet(environment, image, &next.platforms) {
+        Some(problem) => stay(vec![problem]),
+        None => (Some(next), vec![]),
+    }
+}
+
+/// The entry as the answer has it; none for the answer "as known" when something else is known here.
+fn moved(
+    environment: &Environment,
+    image: &Image,
+    former: Option<&LockedImage>,
+    resolved: &ResolvedImage,
+) -> Option<LockedImage> {
+    // The same digest has the same content: what was written about it stays, so that two versions of larder that see
+    // platforms differently do not undo each other's commits.
+    if let Some(former) = former.filter(|former| former.digest == resolved.digest && !former.platforms.is_empty()) {
+        return Some(LockedImage { reference: image.reference.clone(), ..kept(environment, former) });
+    }
+    let platforms = match (&resolved.platforms, former) {
+        (Some(platforms), _) => platforms.clone(),
+        (None, Some(former)) if former.digest == resolved.digest => former.platforms.clone(),
+        (None, _) => return None,
+    };
+    Some(LockedImage {
+        reference: image.reference.clone(),
+        digest: resolved.digest.clone(),
+        media_type: resolved.media_type.clone(),
+        platforms,
+        previous: previous(environment, former, resolved),
+        hold: None,
+    })
+}
+
+/// The former digests, newest first, without the new one and without repetitions, as many as are retained.
+fn previous(environment: &Environment, former: Option<&LockedImage>, resolved: &ResolvedImage) -> Vec<Previous> {
+    let mut kept: Vec<Previous> = Vec::new();
+    for candidate in
+        former.into_iter().flat_map(|former| [locked_as(former)].into_iter().chain(former.previous.clone()))
+    {
+        if candidate.digest != resolved.digest && kept.iter().all(|known| known.digest != candidate.digest) {
+            kept.push(candidate);
+        }
+    }
+    kept.truncate(environment.puller.retain);
+    kept
+}
+
+/// The former entry, with no more former digests than are retained now.
+fn kept(environment: &Environment, former: &LockedImage) -> LockedImage {
+    let mut entry = former.clone();
+    entry.previous.truncate(environment.puller.retain);
+    entry
+}
+
+fn unanswered(image: &Image) -> Problem {
+    Problem::new(Category::Registry, format!("{} was not resolved", image.reference))
+        .hint("the next pass asks its registry again; `larder lock` asks at once")
+}
+
+fn held(environment: &Environment, image: &Image, reason: &str) -> Problem {
+    let reason = serde_json::Value::from(reason);
+    Problem::new(Category::Lock, format!("{} is asked for, but the image is held: {reason}", image.reference))
+        .hint(format!("to release it, delete the line `hold` of this image in {}", environment.id.lock_path()))
+}
+
+/// Says which image is meant, what holds for it now, and where it stands in its file.
+fn explained(environment: &Environment, image: &Image, former: Option<&LockedImage>, problem: Problem) -> Problem {
+    let state = former.map_or_else(
+        || "is not locked yet".to_owned(),
+        |former| format!("stays at {} ({})", former.reference, former.digest.short()),
+    );
+    let place = Location { path: environment.path.clone(), line: image.line, column: 0, length: 0 };
+    Problem {
+        message: format!("image `{}` {state}: {}", image.name, problem.message),
+        location: problem.location.or(Some(place)),
+        ..problem
+    }
+}

@@ -1,0 +1,150 @@
+//! Lockfiles from bytes: nothing is guessed, every error has its place.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Deserialize;
+
+use super::{API_VERSION, KIND, WRITE_ANEW};
+use crate::model::{
+    digest::Digest,
+    failure::{Category, Failure, Problem, Source},
+    lock::{LockedImage, Lockfile, Previous},
+    name::Name,
+    reference::ImageReference,
+    resolution::{Platform, PlatformManifest},
+};
+
+/// Lines that Git leaves in a file that it could not merge.
+/// <https://git-scm.com/docs/git-merge#_how_conflicts_are_presented>
+const MERGE_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FileDto {
+    api_version: String,
+    kind: String,
+    images: BTreeMap<Name, ImageDto>,
+}
+
+/// The part that every version of the format has.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HeadDto {
+    #[serde(default)]
+    api_version: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ImageDto {
+    reference: ImageReference,
+    digest: Digest,
+    media_type: String,
+    #[serde(default)]
+    platforms: Vec<PlatformDto>,
+    #[serde(default)]
+    previous: Vec<PreviousDto>,
+    #[serde(default)]
+    hold: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlatformDto {
+    platform: Platform,
+    digest: Digest,
+    size: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PreviousDto {
+    reference: ImageReference,
+    digest: Digest,
+}
+
+/// Reads a lockfile; `path` is from the root of the environment repository, for problems.
+///
+/// # Errors
+/// When it is no lockfile of this version, with file, line and column; conflict markers of a merge and versions to come
+/// have messages of their own.
+pub fn parse(path: &str, bytes: &[u8]) -> Result<Lockfile, Failure> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let source = Source { path: path.to_owned(), text: String::from_utf8_lossy(bytes).into() };
+        problem("the lockfile is no UTF-8").at(&source, line, 0, 0)
+    })?;
+    let source = || Source { path: path.to_owned(), text: Arc::from(text) };
+    if let Some(line) = text.lines().position(is_merge_marker) {
+        let problem = problem("the lockfile holds the conflict markers of a merge")
+            .hint("take either side or delete the file: larder writes it anew");
+        return Err(problem.at(&source(), line + 1, 0, 0).into());
+    }
+    match serde_saphyr::from_str::<FileDto>(text) {
+        Ok(file) if file.api_version == API_VERSION && file.kind == KIND => Ok(file.into()),
+        Ok(file) => Err(wrong_version(&file.api_version, &file.kind, &source()).into()),
+        Err(error) => match serde_saphyr::from_str::<HeadDto>(text) {
+            Ok(HeadDto { api_version: Some(version), kind: Some(kind) }) if version != API_VERSION || kind != KIND => {
+                Err(wrong_version(&version, &kind, &source()).into())
+            }
+            _ => Err(malformed(&error, &source()).into()),
+        },
+    }
+}
+
+fn is_merge_marker(line: &str) -> bool {
+    MERGE_MARKERS
+        .iter()
+        .any(|marker| line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
+}
+
+fn problem(message: &str) -> Problem {
+    Problem::new(Category::Lock, message).hint(WRITE_ANEW)
+}
+
+fn wrong_version(version: &str, kind: &str, source: &Source) -> Problem {
+    let line = |key: &str| source.text.lines().position(|line| line.starts_with(key)).map_or(0, |index| index + 1);
+    if kind != KIND {
+        return problem(&format!("a lockfile has the kind `{KIND}`, not {kind:?}")).at(source, line("kind"), 0, 0);
+    }
+    let problem = Problem::new(
+        Category::Lock,
+        format!("the lockfile has the apiVersion {version:?}; this larder reads {API_VERSION}"),
+    );
+    problem
+        .hint("a newer larder wrote it: use that version here as well, or delete the file to have it written anew")
+        .at(source, line("apiVersion"), 0, 0)
+}
+
+fn malformed(error: &serde_saphyr::Error, source: &Source) -> Problem {
+    let error = error.without_snippet();
+    let message = error.to_string();
+    let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
+    let place = |number: u64| usize::try_from(number).unwrap_or(0);
+    problem(&message).at(source, place(line), place(column), 0)
+}
+
+impl From<FileDto> for Lockfile {
+    fn from(file: FileDto) -> Self {
+        Self { images: file.images.into_iter().map(|(name, image)| (name, image.into())).collect() }
+    }
+}
+
+impl From<ImageDto> for LockedImage {
+    fn from(image: ImageDto) -> Self {
+        let platforms = image.platforms.into_iter();
+        let previous = image.previous.into_iter();
+        Self {
+            reference: image.reference,
+            digest: image.digest,
+            media_type: image.media_type,
+            platforms: platforms
+                .map(|PlatformDto { platform, digest, size }| PlatformManifest { platform, digest, size })
+                .collect(),
+            previous: previous.map(|PreviousDto { reference, digest }| Previous { reference, digest }).collect(),
+            hold: image.hold,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The message of a lock commit: a subject that says what moved, old → new in the body, and trailers for `git log`.
+
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use super::read::environment_of;
+use crate::model::{
+    lock::{LockChange, Move, Previous},
+    name::EnvironmentId,
+};
+
+/// Lines about images that the body has at most. The trailers name all of them.
+const BODY_LINES: usize = 200;
+
+/// What a trailer says where there is no digest: the image is new, or gone.
+const NONE: &str = "none";
+
+/// The message of the commit that writes `change.files`; `version` is larder's.
+///
+/// The last paragraph holds nothing but trailers, so that `git log --format='%(trailers:key=Larder-New-Digest)'` finds
+/// them: four for each image that moved (`Larder-Environment`, `Larder-Image`, `Larder-Old-Digest`,
+/// `Larder-New-Digest`), `Larder-Environment` alone for a lockfile that changed without one, and `Larder-Version`.
+/// <https://git-scm.com/docs/git-interpret-trailers>
+pub fn message(change: &LockChange, version: &str) -> String {
+    let quiet = without_moves(change);
+    let mut lines: Vec<String> = change.moves.iter().map(|moved| format!("- {}", describe(moved))).collect();
+    lines.extend(quiet.iter().map(|(id, what)| format!("- {id}: {what}")));
+    if lines.len() > BODY_LINES {
+        let more = lines.len() - BODY_LINES;
+        lines.truncate(BODY_LINES);
+        lines.push(format!("- and {more} more; the trailers name all of them"));
+    }
+    let trailers: Vec<String> = change
+        .moves
+        .iter()
+        .flat_map(trailers)
+        .chain(quiet.iter().map(|(id, _)| trailer("Environment", &id.to_string())))
+        .chain([trailer("Version", version)])
+        .collect();
+    let body: Vec<String> = lines.iter().map(|line| one_line(line)).collect();
+    format!("{}\n\n{}\n\n{}\n", subject::subject(change), body.join("\n"), trailers.join("\n"))
+}
+
+/// Environments whose lockfile changes although no image moves.
+fn without_moves(change: &LockChange) -> Vec<(EnvironmentId, &'static str)> {
+    let moved: BTreeSet<&EnvironmentId> = change.moves.iter().map(|moved| &moved.environment).collect();
+    let files = change.files.iter().filter_map(|(path, bytes)| Some((environment_of(path)?, bytes)));
+    files
+        .filter(|(id, _)| !moved.contains(id))
+        .map(|(id, bytes)| (id, if bytes.is_some() { "as many former digests as are retained" } else { "removed" }))
+        .collect()
+}
+
+/// One image's change in a line, for people: `research/geo notebook: quay.io/a:1 (sha256:…) → quay.io/a:2 (sha256:…)`.
+pub fn describe(moved: &Move) -> String {
+    let side = |side: &Option<Previous>| {
+        side.as_ref().map_or_else(|| NONE.to_owned(), |entry| format!("{} ({})", entry.reference, entry.digest.short()))
+    };
+    one_line(&format!("{} {}: {} → {}", moved.environment, moved.image, side(&moved.old), side(&moved.new)))
+}
+
+fn trailers(moved: &Move) -> [String; 4] {
+    let digest = |side: &Option<Previous>| side.as_ref().map_or(NONE.to_owned(), |entry| entry.digest.to_string());
+    [
+        trailer("Environment", &moved.environment.to_string()),
+        trailer("Image", moved.image.as_str()),
+        trailer("Old-Digest", &digest(&moved.old)),
+        trailer("New-Digest", &digest(&moved.new)),
+    ]
+}
+
+fn trailer(key: &str, value: &str) -> String {
+    format!("Larder-{key}: {}", one_line(value))
+}
+
+/// The text without anything that could end a line, move the cursor of a terminal or reorder what is shown: what users
+/// name things must not become a trailer of its own, nor hide one.
+fn one_line(text: &str) -> String {
+    let unseen = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    text.chars().map(|c| if unseen(c) { '�' } else { c }).collect()
+}

@@ -1,0 +1,92 @@
+//! The first line of a lock commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{one_line, without_moves};
+use crate::model::{
+    lock::{LockChange, Move, Previous},
+    name::EnvironmentId,
+};
+
+/// The longest subject in characters; what Git's own tools show without wrapping.
+const LONGEST: usize = 72;
+
+/// `lock: ` and what moved, at most 72 characters.
+pub(super) fn subject(change: &LockChange) -> String {
+    let mut subject = one_line(&format!("lock: {}", what(change)));
+    if let Some((cut, _)) = subject.char_indices().nth(LONGEST)
+        && let Some((keep, _)) = subject[..cut].char_indices().next_back()
+    {
+        subject.truncate(keep);
+        subject.push('…');
+    }
+    subject
+}
+
+fn what(change: &LockChange) -> String {
+    let mut moves: BTreeMap<&EnvironmentId, Vec<&Move>> = BTreeMap::new();
+    for moved in &change.moves {
+        moves.entry(&moved.environment).or_default().push(moved);
+    }
+    let quiet = without_moves(change);
+    let changed: BTreeSet<&EnvironmentId> = moves.keys().copied().chain(quiet.iter().map(|(id, _)| id)).collect();
+    let added = moves.iter().filter(|(id, moves)| is_added(change, id, moves)).count();
+    let removed = change.files.values().filter(|bytes| bytes.is_none()).count();
+    match change.moves.as_slice() {
+        _ if added == changed.len() => all("add", &changed),
+        _ if removed == changed.len() => all("remove", &changed),
+        [] => all("trim", &changed),
+        [moved] if quiet.is_empty() => one(moved),
+        all_moves => match (all_moves.len(), moves.len(), moves.keys().next()) {
+            (images, 1, Some(id)) => format!("{images} {} of {id}", plural(images, "image")),
+            (images, many, _) => {
+                format!("{images} {} of {many} {}", plural(images, "image"), plural(many, "environment"))
+            }
+        },
+    }
+}
+
+/// `add research/geospatial`, or `add 3 environments`.
+fn all(verb: &str, environments: &BTreeSet<&EnvironmentId>) -> String {
+    match (environments.len(), environments.first()) {
+        (1, Some(id)) => format!("{verb} {id}"),
+        (count, _) => format!("{verb} {count} {}", plural(count, "environment")),
+    }
+}
+
+/// Whether all that the environment's lockfile holds is new.
+fn is_added(change: &LockChange, id: &EnvironmentId, moves: &[&Move]) -> bool {
+    let lockfile = change.lock.get(id).and_then(|lockfile| lockfile.as_ref().ok());
+    lockfile
+        .is_some_and(|lockfile| lockfile.images.len() == moves.len() && moves.iter().all(|moved| moved.old.is_none()))
+}
+
+fn one(moved: &Move) -> String {
+    let image = format!("{} {}", moved.environment, moved.image);
+    let short = |entry: &Previous| entry.reference.tag().map_or_else(|| digest(entry), str::to_owned);
+    match (&moved.old, &moved.new) {
+        (Some(old), Some(new)) if old.reference.repository() != new.reference.repository() => {
+            format!("{image} {} → {}", named(old), named(new))
+        }
+        (Some(old), Some(new)) if old.reference.tag() == new.reference.tag() => {
+            format!("{image} {} → {}", digest(old), digest(new))
+        }
+        (Some(old), Some(new)) => format!("{image} {} → {}", short(old), short(new)),
+        (None, Some(new)) => format!("add {image} {}", short(new)),
+        (_, None) => format!("remove {image}"),
+    }
+}
+
+fn digest(entry: &Previous) -> String {
+    entry.digest.short().to_owned()
+}
+
+/// The last part of the repository's path, and the tag.
+fn named(entry: &Previous) -> String {
+    let name = entry.reference.path().rsplit('/').next().unwrap_or_default();
+    entry.reference.tag().map_or_else(|| name.to_owned(), |tag| format!("{name}:{tag}"))
+}
+
+fn plural(count: usize, word: &str) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}

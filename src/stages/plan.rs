@@ -1,0 +1,112 @@
+//! From manifests and what the target holds to what would be done to it.
+
+mod diff;
+mod prune;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{
+    failure::{Category, Failure, Problem},
+    manifest::{Comparison, Inventory, Manifest, Manifests, ObjectId, Owner},
+    plan::{Action, Change, Plan},
+    settings::Prune,
+};
+
+/// What a plan must heed beside manifests and target.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// Owners whose objects stay as they are: suspended, or without a usable file. Owners whose manifests failed need
+    /// not be named.
+    pub held: &'a BTreeSet<Owner>,
+    /// What may be deleted.
+    pub prune: &'a Prune,
+    /// What the manifests are rendered from, for the headers of diffs: `commit 1a2b3c4`.
+    pub revision: &'a str,
+}
+
+/// The manifests that the target must be asked about; of all others it is known that there is nothing to do.
+pub fn suspects<'a>(manifests: &'a Manifests, inventory: &Inventory, held: &BTreeSet<Owner>) -> Vec<&'a Manifest> {
+    let wanted = manifests.iter().filter(|(owner, _)| !held.contains(owner));
+    wanted
+        .filter_map(|(_, result)| result.as_ref().ok())
+        .flatten()
+        .filter(|manifest| {
+            inventory.get(&manifest.id).is_none_or(|entry| !entry.terminating && !entry.is_settled(manifest))
+        })
+        .collect()
+}
+
+/// What would be done. `comparisons` holds what the target said about each of the [`suspects`].
+///
+/// Of an owner with any problem nothing is changed or deleted; all others go on.
+pub fn plan(
+    manifests: &Manifests,
+    inventory: &Inventory,
+    mut comparisons: BTreeMap<ObjectId, Result<Comparison, Problem>>,
+    rules: Rules<'_>,
+) -> Plan {
+    let mut plan = Plan::default();
+    let mut changes = BTreeMap::new();
+    for (owner, result) in manifests.iter().filter(|(owner, _)| !rules.held.contains(owner)) {
+        let planned = result.as_ref().map_err(Clone::clone).and_then(|manifests| {
+            let mut problems = Vec::new();
+            let mut planned = Vec::new();
+            for manifest in manifests {
+                match change(manifest, inventory, comparisons.remove(&manifest.id), rules.revision) {
+                    Ok(change) => planned.push((change.id.clone(), change)),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            Failure::of(problems).map_or(Ok(planned), Err)
+        });
+        match planned {
+            Ok(planned) => changes.extend(planned),
+            Err(failure) => {
+                plan.failures.insert(owner.clone(), failure);
+            }
+        }
+    }
+    let pruned = prune::prune(manifests, inventory, &plan.failures, rules);
+    plan.blocked = pruned.blocked;
+    plan.changes = changes.into_values().chain(pruned.deletes).collect();
+    plan
+}
+
+/// One manifest's part.
+fn change(
+    manifest: &Manifest,
+    inventory: &Inventory,
+    comparison: Option<Result<Comparison, Problem>>,
+    revision: &str,
+) -> Result<Change, Problem> {
+    let entry = inventory.get(&manifest.id);
+    if entry.is_some_and(|entry| entry.terminating) {
+        return Err(being_deleted(&manifest.id));
+    }
+    let (action, diff) = match comparison {
+        Some(comparison) => diff::compare(manifest, &comparison?, revision),
+        None if entry.is_some_and(|entry| entry.is_settled(manifest)) => (Action::Unchanged, String::new()),
+        None => {
+            let message = format!("{} was not compared with the target", manifest.id);
+            return Err(
+                Problem::new(Category::Cluster, message).hint("this is a fault of larder; the next pass tries again")
+            );
+        }
+    };
+    Ok(Change {
+        id: manifest.id.clone(),
+        owner: manifest.owner.clone(),
+        action,
+        diff,
+        manifest: Some(manifest.clone()),
+        uid: entry.map(|entry| entry.uid.clone()).unwrap_or_default(),
+    })
+}
+
+/// An object cannot be changed while it is being deleted.
+fn being_deleted(id: &ObjectId) -> Problem {
+    Problem::new(Category::Cluster, format!("{id} is being deleted"))
+        .hint("nothing to do: it is made anew once it is gone; if it stays, see its finalizers")
+}

@@ -1,0 +1,72 @@
+//! A tenant's own objects: its namespace and its records.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Options, checked_instance,
+    checks::Expected,
+    data::{Common, RecordsData, TenantContext},
+    engine::{self, Engine},
+    make,
+};
+use crate::model::{
+    failure::{Category, Failure, Problem},
+    lock::{Lock, Lockfile},
+    manifest::{Kind, Manifest, Owner},
+    name::Name,
+    settings::{Settings, Tenant},
+};
+
+/// The tenants that the lock knows, in order.
+pub fn with_lock(lock: &Lock) -> BTreeSet<&Name> {
+    lock.keys().map(|id| &id.tenant).collect()
+}
+
+/// The tenant as `larder.yaml` declares it.
+pub fn declared<'a>(settings: &'a Settings, name: &Name) -> Result<&'a Tenant, Problem> {
+    settings.tenants.get(name).ok_or_else(|| {
+        Problem::new(Category::Policy, format!("the tenant {name} is not declared in larder.yaml"))
+            .hint(format!("add `spec.tenants.{name}` with its namespace to larder.yaml, or remove the folder"))
+    })
+}
+
+/// The tenant's objects; none when none of its images is locked.
+pub fn render(
+    engine: &Engine,
+    name: &Name,
+    settings: &Settings,
+    lock: &Lock,
+    options: &Options,
+) -> Result<Option<Vec<Manifest>>, Failure> {
+    let list = list(name, lock)?;
+    if list.is_empty() {
+        return Ok(None);
+    }
+    let tenant = declared(settings, name)?;
+    let instance = checked_instance(options)?;
+    let owner = Owner::Tenant(name.clone());
+    let context = TenantContext {
+        common: Common::new(instance, name, tenant),
+        records: RecordsData { name: &settings.records.name, list: &list },
+    };
+    let mut manifests = Vec::new();
+    if tenant.create_namespace {
+        let expected = Expected::new(Kind::Namespace, "", &tenant.namespace);
+        manifests.push(make(engine, engine::NAMESPACE, &context, &expected, &owner, instance)?);
+    }
+    let expected = Expected::new(Kind::ConfigMap, &tenant.namespace, &settings.records.name);
+    manifests.push(make(engine, engine::RECORDS, &context, &expected, &owner, instance)?);
+    Ok(Some(manifests))
+}
+
+/// A line `reference@digest` for each locked image of the tenant, sorted; of environments whose file is broken, too.
+///
+/// A lockfile that cannot be read is a failure: records without its images would say that they are gone.
+fn list(tenant: &Name, lock: &Lock) -> Result<String, Failure> {
+    let mut lines = BTreeSet::new();
+    for (_, lockfile) in lock.iter().filter(|(id, _)| id.tenant == *tenant) {
+        let Lockfile { images } = lockfile.as_ref().map_err(Clone::clone)?;
+        lines.extend(images.values().map(|image| image.reference.pinned(&image.digest)));
+    }
+    Ok(lines.into_iter().collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,6 @@
+//! Rendering as a whole: values, templates, bounds and shapes.
+
+mod fixture;
+mod injection;
+mod overrides;
+mod shapes;

@@ -1,0 +1,96 @@
+//! What a pass came to: conditions of environments, from what the other stages found.
+
+use std::collections::BTreeMap;
+
+use super::load::Environments;
+use crate::model::{
+    batch::failed,
+    failure::Problem,
+    lock::LockChange,
+    manifest::Owner,
+    name::{EnvironmentId, Name},
+    plan::{Applied, Outcome},
+    report::{Condition, EnvironmentReport, PassReport},
+};
+
+/// What the other stages found.
+#[derive(Debug)]
+pub struct Inputs<'a> {
+    /// The commit that was rendered.
+    pub commit: Option<String>,
+    /// The lock commit of this pass.
+    pub lock_commit: Option<String>,
+    /// Why the lock could not be committed.
+    pub lock_problem: Option<Problem>,
+    /// The environments as the commit has them.
+    pub environments: &'a Environments,
+    /// What moved in the lock.
+    pub lock: &'a LockChange,
+    /// What was done.
+    pub applied: &'a Applied,
+}
+
+/// Summarises a pass. An environment's part depends on that environment alone.
+pub fn report(inputs: &Inputs<'_>) -> PassReport {
+    let mut environments: BTreeMap<EnvironmentId, EnvironmentReport> = BTreeMap::new();
+    for (id, result) in &inputs.environments.environments {
+        let (condition, problems) = match result {
+            Ok(environment) if environment.suspend => (Condition::Suspended, Vec::new()),
+            Ok(_) => (Condition::Applied, Vec::new()),
+            Err(failure) => (Condition::Failed, failure.problems().to_vec()),
+        };
+        environments.insert(id.clone(), EnvironmentReport { condition, problems });
+    }
+    for (id, failure) in failed(&inputs.lock.lock) {
+        if let Some(report) = environments.get_mut(id) {
+            report.worsen(Condition::Failed, failure.problems());
+        }
+    }
+    for (id, problems) in &inputs.lock.problems {
+        if let Some(report) = environments.get_mut(id) {
+            report.worsen(Condition::Degraded, problems);
+        }
+    }
+    let mut tenants: BTreeMap<Name, Vec<Problem>> = BTreeMap::new();
+    let unapplied = inputs.applied.outcomes.iter().filter_map(|(change, outcome)| match outcome {
+        Outcome::Failed(problem) => Some((&change.owner, std::slice::from_ref(problem))),
+        Outcome::Done | Outcome::Unchanged | Outcome::NotAttempted => None,
+    });
+    let unplanned = inputs.applied.failures.iter().map(|(owner, failure)| (owner, failure.problems()));
+    for (owner, problems) in unplanned.chain(unapplied) {
+        match owner {
+            Owner::Tenant(tenant) => tenants.entry(tenant.clone()).or_default().extend(problems.iter().cloned()),
+            Owner::Environment(id) => environments
+                .entry(id.clone())
+                .or_insert(EnvironmentReport { condition: Condition::Failed, problems: Vec::new() })
+                .worsen(Condition::Failed, problems),
+        }
+    }
+    if let Some(blocked) = &inputs.applied.blocked {
+        for id in &blocked.environments {
+            let problems = vec![blocked.problem.clone()];
+            environments.insert(id.clone(), EnvironmentReport { condition: Condition::Blocked, problems });
+        }
+    }
+    PassReport {
+        commit: inputs.commit.clone(),
+        lock_commit: inputs.lock_commit.clone(),
+        lock_problem: inputs.lock_problem.clone(),
+        environments,
+        tenants,
+    }
+}
+
+impl EnvironmentReport {
+    /// Adds problems, each once, and takes the condition unless it is a worse one already.
+    fn worsen(&mut self, condition: Condition, problems: &[Problem]) {
+        if self.condition != Condition::Failed {
+            self.condition = condition;
+        }
+        for problem in problems {
+            if !self.problems.contains(problem) {
+                self.problems.push(problem.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! How environments stand: files, lock, the last pass and the nodes, put together for people.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::load::Environments;
+use crate::model::{
+    failure::Problem,
+    manifest::{Manifests, Owner},
+    name::EnvironmentId,
+    report::{Condition, Coverage, NodeState, PassReport},
+    snapshot::Origin,
+};
+
+/// How one environment stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum State {
+    /// Every eligible node holds every image.
+    Warm,
+    /// Nodes are still pulling, or the cluster has not taken it up yet.
+    Pulling,
+    /// Some node cannot pull, or some image is not locked; the rest is there.
+    Degraded,
+    /// Its file or lockfile is broken; former objects stay.
+    Failed,
+    /// Suspended by its file.
+    Suspended,
+    /// Gone from Git, but the budget does not allow its removal.
+    Blocked,
+}
+
+/// One environment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentStanding {
+    /// How it stands.
+    pub state: State,
+    /// What is wrong with it.
+    pub problems: Vec<Problem>,
+    /// The nodes that hold its images; none when it has no manifests.
+    pub coverage: Option<Coverage>,
+}
+
+/// All environments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Standing {
+    /// The commit whose lock is shown; none for a folder.
+    pub commit: Option<String>,
+    /// The commit that the last pass of a controller rendered.
+    pub last_pass: Option<String>,
+    /// Why the last pass could not commit the lock.
+    pub lock_problem: Option<Problem>,
+    /// Each environment.
+    pub environments: BTreeMap<EnvironmentId, EnvironmentStanding>,
+}
+
+/// Puts it together. `last` is what the controller wrote down after its last pass.
+pub fn standing(
+    environments: &Environments,
+    manifests: &Manifests,
+    mut coverage: BTreeMap<EnvironmentId, Coverage>,
+    last: Option<PassReport>,
+    origin: &Origin,
+) -> Standing {
+    let last = last.unwrap_or_default();
+    let commit = match origin {
+        Origin::Commit(commit) => Some(commit.clone()),
+        Origin::Folder => None,
+    };
+    // What the last pass found says nothing about files that it has not seen.
+    let current = commit.is_none() || commit == last.commit;
+    let mut all = BTreeMap::new();
+    for (id, result) in &environments.environments {
+        let reported = last.environments.get(id).filter(|_| current);
+        let mut problems = reported.map(|report| report.problems.clone()).unwrap_or_default();
+        let mut add = |more: &[Problem]| {
+            let new: Vec<_> = more.iter().filter(|problem| !problems.contains(problem)).cloned().collect();
+            problems.extend(new);
+        };
+        let coverage = coverage.remove(id);
+        let state = match (result, manifests.get(&Owner::Environment(id.clone()))) {
+            (Err(failure), _) => {
+                add(failure.problems());
+                State::Failed
+            }
+            (Ok(environment), _) if environment.suspend => State::Suspended,
+            (Ok(_), Some(Err(failure))) => {
+                // Nothing is locked yet: a pass that has not seen this commit may still do it.
+                add(failure.problems());
+                if current && last.commit.is_some() { State::Failed } else { State::Pulling }
+            }
+            (Ok(_), _) => of_nodes(coverage.as_ref(), reported.map(|report| report.condition)),
+        };
+        all.insert(id.clone(), EnvironmentStanding { state, problems, coverage });
+    }
+    for (id, report) in last.environments.iter().filter(|(_, report)| report.condition == Condition::Blocked) {
+        all.entry(id.clone()).or_insert_with(|| EnvironmentStanding {
+            state: State::Blocked,
+            problems: report.problems.clone(),
+            coverage: None,
+        });
+    }
+    Standing { commit, last_pass: last.commit, lock_problem: last.lock_problem, environments: all }
+}
+
+fn of_nodes(coverage: Option<&Coverage>, reported: Option<Condition>) -> State {
+    let Some(coverage) = coverage else {
+        return State::Pulling;
+    };
+    let fails = coverage.images.iter().flat_map(|image| &image.nodes).any(|node| node.state == NodeState::Failure);
+    match reported {
+        _ if coverage.current && fails => State::Degraded,
+        _ if !coverage.is_warm() => State::Pulling,
+        Some(Condition::Degraded | Condition::Failed) => State::Degraded,
+        _ => State::Warm,
+    }
+}
+
+impl Standing {
+    /// Drops all environments but these, unless there are none of these.
+    pub fn keep(&mut self, only: &[EnvironmentId]) {
+        if !only.is_empty() {
+            self.environments.retain(|id, _| only.contains(id));
+        }
+    }
+
+    /// Whether every eligible node holds every image of every environment that is not suspended.
+    pub fn is_warm(&self) -> bool {
+        self.environments.values().all(|environment| matches!(environment.state, State::Warm | State::Suspended))
+    }
+
+    /// Whether waiting can help: something is being pulled, or the kubelet tries again by itself.
+    pub fn may_become_warm(&self) -> bool {
+        self.environments.values().any(|environment| {
+            let pulls = environment.coverage.as_ref().is_some_and(|coverage| !coverage.is_warm());
+            environment.state == State::Pulling || (environment.state == State::Degraded && pulls)
+        })
+    }
+
+    /// Why it is not warm, a line for each reason.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        for (id, environment) in &self.environments {
+            if matches!(environment.state, State::Warm | State::Suspended) {
+                continue;
+            }
+            let before = reasons.len();
+            reasons.extend(environment.problems.iter().map(|problem| format!("{id}: {problem}")));
+            let Some(coverage) = &environment.coverage else {
+                if reasons.len() == before {
+                    reasons.push(format!("{id}: not applied yet"));
+                }
+                continue;
+            };
+            if !coverage.current {
+                reasons.push(format!("{id}: the cluster has not taken up this lock yet"));
+            }
+            for image in coverage.images.iter().filter(|image| image.ready < image.eligible) {
+                for node in image.nodes.iter().filter(|node| node.state != NodeState::Success) {
+                    let message = node.message.as_deref().unwrap_or("pulling");
+                    reasons.push(format!("{id} {} on {}: {message}", image.image, node.node));
+                }
+            }
+        }
+        reasons
+    }
+}

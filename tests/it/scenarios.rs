@@ -1,0 +1,20 @@
+//! The main job on the real two-node cluster of `tests/cluster/`: from a commit to warm nodes.
+
+mod crash;
+mod crowd;
+mod git;
+mod in_cluster;
+mod private;
+mod sync;
+mod world;
+
+/// An environment file with these images (name, reference) and more lines under `spec:`.
+fn environment(images: &[(&str, &str)], more: &str) -> String {
+    let mut text = "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  images:\n".to_owned();
+    for (name, reference) in images {
+        text += &format!("    - name: {name}\n      image: {reference}\n");
+    }
+    text + more
+}
+
+const NODES: [&str; 2] = ["node1", "node2"];

@@ -1,0 +1,71 @@
+//! SIGKILL between each two steps, SIGTERM in the middle, and a controller that idles.
+
+use super::{environment, world::{World, wait_for}};
+
+#[test]
+fn killed_at_any_step_it_converges_with_at_most_one_more_commit() {
+    for step in ["fetch", "resolve", "lock", "plan", "apply", "report"] {
+        let world = World::new(&format!("kill-{step}"), &["research"]);
+        let reference = format!("{}:1", world.image("notebook"));
+        world.push_images(&[], &[&reference]);
+        world.commit(&[("environments/research/x.yaml", &environment(&[("notebook", &reference)], ""))], "Add");
+        let commits = || world.git(&["rev-list", "--count", "main"]).parse::<u32>().unwrap();
+        let before = commits();
+
+        let controller = world.controller(&["--halt-before", step]);
+        controller.wait_for_log("halted");
+        controller.kill();
+        let pass = world.pass(&[]);
+        assert!(pass.well, "after a kill before {step}: {:#}\n{}", pass.report, pass.log);
+        assert_eq!(commits(), before + 1, "killed before {step}");
+        let (tip, versions) = (world.tip(), world.versions());
+        assert!(versions.contains("larder-x"), "{versions}");
+        assert!(world.pass(&[]).well);
+        assert_eq!((world.tip(), world.versions()), (tip, versions), "after a kill before {step} it has settled");
+    }
+}
+
+#[test]
+fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
+    let world = World::new("controller", &["research"]);
+    let reference = format!("{}:1", world.image("notebook"));
+    world.push_images(&[], &[&reference]);
+    let controller = world.controller(&["--listen", "127.0.0.1:0"]);
+    controller.wait_for_log("listening");
+    let address = controller.log().lines().find_map(|line| line.split_once("address=").map(|(_, rest)| rest.to_owned()));
+    let address = address.unwrap().split_whitespace().next().unwrap().to_owned();
+    world.commit(&[("environments/research/x.yaml", &environment(&[("notebook", &reference)], ""))], "Add");
+    let get = |path: &str| {
+        let url = format!("http://{address}{path}");
+        let output = std::process::Command::new("curl").args(["-s", &url]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    wait_for("the puller", || world.versions().contains("larder-x").then_some(()));
+    world.wait_until_warm();
+    assert_eq!(get("/healthz"), "ok\n");
+    wait_for("readiness", || (get("/readyz") == "ok\n").then_some(()));
+
+    // It idles: polls go on, passes and writes do not.
+    let count = |name: &str| {
+        let metrics = get("/metrics");
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {metrics}"));
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    let passes = || count("larder_passes_total{result=\"carried-out\"}");
+    wait_for("the passes to settle", || {
+        let (before, polls) = (passes(), count("larder_polls_total"));
+        wait_for("three more polls", || (count("larder_polls_total") >= polls + 3.0).then_some(()));
+        (passes() == before).then_some(())
+    });
+
+    // Drift is put right.
+    let namespace = world.namespace("research");
+    world.kubectl(&["delete", "daemonset", "larder-x", "-n", &namespace]);
+    wait_for("the puller to be back", || world.versions().contains("larder-x").then_some(()));
+    world.kubectl(&["patch", "serviceaccount", "larder-x", "-n", &namespace, "--type=merge", "-p", r#"{"automountServiceAccountToken":true}"#]);
+    wait_for("the drift to be put right", || {
+        let account = world.object("serviceaccount", &namespace, "larder-x");
+        (account["automountServiceAccountToken"] == false).then_some(())
+    });
+    assert!(controller.terminate(), "SIGTERM ends it well");
+}

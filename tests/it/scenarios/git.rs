@@ -1,0 +1,85 @@
+//! Other people's pushes, and remotes that refuse ours.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use super::{environment, world::World};
+
+fn hook(world: &World, name: &str, script: &str) {
+    let path = world.path("environments.git/hooks").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_colleague_who_pushes_during_the_pass_loses_nothing() {
+    let world = World::new("race", &["research"]);
+    let (mine, theirs) = (format!("{}:1", world.image("mine")), format!("{}:1", world.image("theirs")));
+    world.push_images(&[], &[&mine, &theirs]);
+    world.commit(&[("environments/research/mine.yaml", &environment(&[("notebook", &mine)], ""))], "Mine");
+    let before = world.tip();
+    world.commit(&[("environments/research/theirs.yaml", &environment(&[("notebook", &theirs)], ""))], "Theirs");
+    let colleague = world.tip();
+    // The branch is back at "Mine"; while larder's first push is under way, the colleague's commit arrives.
+    world.git(&["update-ref", "refs/heads/main", &before]);
+    world.git(&["update-ref", "refs/keep", &colleague]);
+    hook(
+        &world,
+        "pre-receive",
+        &format!(
+            "#!/bin/sh\n[ -e raced ] && exit 0\ntouch raced\nunset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES\n\
+             git update-ref refs/heads/main {colleague} {before}\n"
+        ),
+    );
+    let pass = world.pass(&[]);
+    assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
+    assert!(world.path("environments.git/raced").exists(), "the race took place");
+    assert_eq!(world.git(&["rev-parse", "main~1"]), colleague, "the lock commit is on the colleague's");
+    assert_eq!(pass.condition("research/theirs"), "Applied", "and the lock was computed anew on it");
+    assert_eq!(world.git(&["ls-tree", "-r", "--name-only", "main", "lock/"]).lines().count(), 2);
+}
+
+#[test]
+fn a_refused_push_leaves_the_old_lock_in_force_and_says_why() {
+    let world = World::new("refused", &["research"]);
+    let image = world.image("notebook");
+    let reference = format!("{image}:latest");
+    let old = world.push_images(&["--seed", "1"], &[&reference])[&reference].clone();
+    world.commit(&[("environments/research/x.yaml", &environment(&[("notebook", &reference)], ""))], "Add");
+    assert!(world.pass(&[]).well);
+    let tip = world.tip();
+    hook(&world, "pre-receive", "#!/bin/sh\nprintf 'POLICY: a ticket is needed \\033[31mred\\n' >&2\nexit 1\n");
+    world.push_images(&["--seed", "2"], &[&reference]);
+
+    // The namespace is emptied, so that what is applied now comes from this pass.
+    world.kubectl(&["delete", "daemonsets", "--all", "-n", &world.namespace("research")]);
+    let pass = world.pass(&[]);
+    assert!(!pass.well);
+    assert_eq!(world.tip(), tip);
+    let problem = pass.report["lockProblem"].to_string();
+    assert!(problem.contains("POLICY: a ticket is needed"), "{problem}");
+    assert!(!problem.contains("\\u001b"), "control characters are taken out: {problem}");
+    let puller = world.object("daemonset", &world.namespace("research"), "larder-x");
+    assert!(puller.to_string().contains(&old), "the old lock is in force: {puller:#}");
+    let (_, status) = world.status(&[]);
+    assert!(status["lockProblem"].to_string().contains("POLICY: a ticket is needed"), "{status:#}");
+}
+
+#[test]
+fn a_folder_of_a_larger_repository_is_an_environment_repository() {
+    let world = World::new("path", &["research"]);
+    let reference = format!("{}:1", world.image("notebook"));
+    world.push_images(&[], &[&reference]);
+    let settings = world.settings(&["research"], "");
+    world.commit(
+        &[
+            ("clusters/eu/larder.yaml", &settings),
+            ("clusters/eu/environments/research/x.yaml", &environment(&[("notebook", &reference)], "")),
+            ("README.md", "not ours\n"),
+        ],
+        "A folder a cluster",
+    );
+    let pass = world.pass(&["--path", "clusters/eu"]);
+    assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
+    assert_eq!(world.git(&["diff", "--name-only", "main~1", "main"]), "clusters/eu/lock/research/x.yaml");
+}

@@ -1,0 +1,101 @@
+//! House rules that a machine can check.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn rust_files(folder: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} holds no Rust file");
+    found
+}
+
+/// A file without its unit tests.
+fn code(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text)
+}
+
+fn is_test(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+fn complain_about(rule: &str, offenders: &[String]) {
+    assert!(offenders.is_empty(), "{rule}:\n{}", offenders.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let files = rust_files("src").into_iter().chain(rust_files("tests"));
+    let offenders: Vec<_> =
+        files.filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path.display().to_string()).collect();
+    complain_about("a file starts with a //! line", &offenders);
+}
+
+#[test]
+fn files_are_small() {
+    let size = |text: &str| {
+        code(text).lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+    };
+    let files: Vec<_> = rust_files("src").into_iter().filter(|(path, _)| !is_test(path)).collect();
+    let large: Vec<_> = files
+        .iter()
+        .filter(|(_, text)| size(text) > 500)
+        .map(|(path, text)| format!("{}: {} lines of code", path.display(), size(text)))
+        .collect();
+    complain_about("no file has more than 500 lines of code", &large);
+    let mut sizes: Vec<_> = files.iter().map(|(_, text)| size(text)).collect();
+    sizes.sort_unstable();
+    let median = sizes[sizes.len() / 2];
+    assert!(median <= 150, "half of the files have more than {median} lines of code; about 130 is wanted");
+}
+
+#[test]
+fn decisions_are_pure() {
+    let forbidden = [
+        "tokio", "async ", ".await", "kube::", "reqwest", "std::fs", "std::env", "std::net", "::now()", "SystemTime",
+        "Instant", "crate::io", "crate::pipeline", "crate::controller", "crate::cli", "crate::server",
+    ];
+    let mut offenders = Vec::new();
+    for (path, text) in ["src/stages", "src/model"].into_iter().flat_map(rust_files) {
+        if is_test(&path) {
+            continue;
+        }
+        for (number, line) in code(&text).lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            for word in forbidden.iter().filter(|word| line.contains(**word)) {
+                offenders.push(format!("{}:{}: {word}", path.display(), number + 1));
+            }
+        }
+    }
+    complain_about("stages and model know no client, clock, file or environment", &offenders);
+}
+
+#[test]
+fn the_arrows_of_the_architecture_hold() {
+    let mut offenders = Vec::new();
+    for (folder, forbidden) in [
+        ("src/model", &["crate::stages", "crate::io"][..]),
+        ("src/io", &["crate::stages", "crate::pipeline", "crate::controller", "crate::cli", "crate::server"]),
+        ("src/server", &["crate::stages", "crate::io", "crate::pipeline", "crate::cli"]),
+        ("src/pipeline", &["crate::controller", "crate::cli", "crate::server"]),
+    ] {
+        for (path, text) in rust_files(folder) {
+            for word in forbidden.iter().filter(|word| code(&text).contains(**word)) {
+                offenders.push(format!("{}: {word}", path.display()));
+            }
+        }
+    }
+    complain_about("edges → pipeline → {stages, io} → model", &offenders);
+}
