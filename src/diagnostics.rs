@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn without_a_text_the_place_is_named() {
         let problem = Problem::new(Category::Io, "gone").in_file("a.yaml");
-        assert_eq!(render(&problem, Severity::Warning, Style::Plain), "warning[io]: gone\n --> a.yaml");
+        assert_eq!(render(&problem, Severity::Warning, Style::Plain), "warning[io]: gone\n--> a.yaml");
         assert_eq!(render(&Problem::new(Category::Io, "gone"), Severity::Error, Style::Plain), "error[io]: gone");
         assert!(render(&problem, Severity::Error, Style::Coloured).contains('\u{1b}'));
     }

@@ -19,6 +19,7 @@ use crate::model::{
         Comparison, INSTANCE_LABEL, Inventory, InventoryEntry, Kind, MANIFEST_ANNOTATION, Manifest, OBJECT_ANNOTATION,
         OWNER_ANNOTATION, ObjectId, Owner,
     },
+    yaml::to_yaml,
 };
 
 /// Bytes of a file above which it cannot be one of ours: etcd takes no larger object.
@@ -132,7 +133,7 @@ impl Cluster for Directory {
         self.compare(manifest).await?;
         let path = self.path(&manifest.id);
         let folder = path.parent().unwrap_or(&self.root);
-        write(folder, &path, &text(&manifest.object)).map_err(|error| at(&path, &error))
+        write(folder, &path, &to_yaml(&manifest.object)).map_err(|error| at(&path, &error))
     }
 
     async fn delete(&self, id: &ObjectId, _uid: &str) -> Result<(), Problem> {
@@ -208,10 +209,6 @@ fn readable(_: &fs::File) -> io::Result<()> {
 
 fn parse(text: &str) -> Option<Value> {
     serde_saphyr::from_str(text).ok()
-}
-
-fn text(object: &Value) -> String {
-    serde_saphyr::to_string(object).unwrap_or_else(|_| object.to_string())
 }
 
 fn at(path: &Path, error: &io::Error) -> Problem {

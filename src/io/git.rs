@@ -7,6 +7,7 @@
 
 mod address;
 mod cache;
+mod changes;
 mod commit;
 mod credentials;
 mod error;
@@ -25,9 +26,10 @@ mod tree;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
 
+pub use changes::FileChange;
 pub use credentials::Credentials;
 pub use error::{GitError, PushError};
-pub use history::{LockCommit, LockFileChange, Query};
+pub use history::{LockCommit, Query};
 pub(crate) use tree::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS};
 
 use crate::model::snapshot::Snapshot;

@@ -1,7 +1,5 @@
 //! What the lock's commits say: which digest an image had since when.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 
 use super::{failure::Problem, lock::Move};
@@ -39,9 +37,9 @@ pub struct FileChange {
     /// Path from the root of the environment repository, with `/`.
     pub path: String,
     /// Its bytes before; none when the commit adds it.
-    pub old: Option<Arc<[u8]>>,
+    pub old: Option<Vec<u8>>,
     /// Its bytes after; none when the commit removes it.
-    pub new: Option<Arc<[u8]>>,
+    pub new: Option<Vec<u8>>,
 }
 
 /// What one commit moved.

@@ -5,7 +5,9 @@ pub mod diff;
 pub mod entry;
 pub mod file;
 mod message;
-pub mod read;
+pub mod path;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use message::{describe, message};
 #[cfg(test)]
@@ -31,14 +33,29 @@ use crate::model::{
 /// budget. A lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never
 /// fight over it.
 pub fn lock(environments: &Batch<Environment>, settings: &Settings, old: &Lock, resolution: &Resolution) -> LockChange {
+    relock(environments, settings, old, old, resolution)
+}
+
+/// Like [`lock`], on a tip that somebody else has pushed since the questions were asked (of the lock `asked`).
+///
+/// Where an entry of `old` has moved since, it is adopted, whatever was answered here: what is in Git is newer than the
+/// question. So controllers that share a repository, and see a registry at different times, do not undo each other.
+pub fn relock(
+    environments: &Batch<Environment>,
+    settings: &Settings,
+    old: &Lock,
+    asked: &Lock,
+    resolution: &Resolution,
+) -> LockChange {
     let mut change = LockChange::default();
     for (id, environment) in environments {
         match (environment, old.get(id)) {
             (Ok(environment), None) if !environment.suspend => {
-                lock_one(environment, settings, None, resolution, &mut change);
+                lock_one(environment, settings, (None, None), resolution, &mut change);
             }
             (Ok(environment), Some(Ok(lockfile))) if !environment.suspend => {
-                lock_one(environment, settings, Some(lockfile), resolution, &mut change);
+                let asked = asked.get(id).and_then(|asked| asked.as_ref().ok());
+                lock_one(environment, settings, (Some(lockfile), asked), resolution, &mut change);
             }
             (_, Some(former)) => {
                 change.lock.insert(id.clone(), former.clone());
@@ -54,7 +71,7 @@ pub fn lock(environments: &Batch<Environment>, settings: &Settings, old: &Lock, 
 fn lock_one(
     environment: &Environment,
     settings: &Settings,
-    old: Option<&Lockfile>,
+    (old, asked): (Option<&Lockfile>, Option<&Lockfile>),
     resolution: &Resolution,
     change: &mut LockChange,
 ) {
@@ -63,6 +80,7 @@ fn lock_one(
     for image in &environment.images {
         let answer = resolve::key(environment, image, settings).and_then(|key| resolution.get(&key));
         let former = old.and_then(|old| former(old, environment, image));
+        let answer = answer.filter(|_| !is_overtaken(image, former, asked));
         let (entry, found) = entry::lock(environment, image, former, answer);
         problems.extend(found);
         if let Some(entry) = entry {
@@ -91,6 +109,14 @@ fn former<'a>(old: &'a Lockfile, environment: &Environment, image: &Image) -> Op
             .map(|(_, entry)| entry)
     };
     old.images.get(&image.name).or_else(renamed)
+}
+
+/// Whether the image's entry has moved to the reference of its file since the questions were asked.
+fn is_overtaken(image: &Image, former: Option<&LockedImage>, asked: Option<&Lockfile>) -> bool {
+    let Some(former) = former.filter(|former| former.reference == image.reference) else { return false };
+    let before =
+        asked.and_then(|asked| asked.images.values().find(|entry| diff::locked_as(entry) == diff::locked_as(former)));
+    before.is_none()
 }
 
 /// Deletes the lockfiles of environments that are gone from Git, as far as the budget allows.

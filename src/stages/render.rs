@@ -4,7 +4,7 @@
 //! environments + settings + lock ─► data ─► engine (templates) ─► document ─► checks ─► seal ─► manifests
 //! ```
 
-pub mod checks;
+mod checks;
 mod collisions;
 mod data;
 mod document;
@@ -143,7 +143,7 @@ fn make(
     let object = document::parse(engine, template, &text)?;
     let manifest = seal::seal(object, expected.id(), owner, instance);
     checks::check(&manifest.object, expected).map_err(|violation| {
-        let line = violation.word().map_or(0, |word| engine.line_of(template, word));
+        let line = violation.field().map_or(0, |field| engine.line_of(template, field));
         engine.problem(template, line, violation.to_string()).hint(violation.hint())
     })?;
     Ok(manifest)

@@ -11,12 +11,12 @@ fail() { echo "${0##*/}: $*" >&2; exit 1; }
 # One of up, down and the like at a time. The file lies beside the state, because `down` removes the state.
 lock() { mkdir -p "${state%/*}"; exec 9>"$state.lock"; flock -w 600 9 || fail "another run has held $state.lock for ten minutes"; }
 
-# alive NAME: whether the process of that name runs. A number left by a dead machine may by now be someone else's,
-# so the process must have been started in, or with a file of, the state folder.
-alive() {
-  local pid; pid=$(cat "$state/pid/$1" 2>/dev/null) && [[ -n $pid && -d /proc/$pid ]] || return 1
-  [[ $(readlink "/proc/$pid/cwd") == "$state" ]] || tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF "$state/"
+# ours PID: whether we started that process. A number left by a dead machine may by now be someone else's, so it must
+# have been started in, or with a file of, the state folder.
+ours() {
+  [[ $(readlink "/proc/$1/cwd") == "$state"?( (deleted)) ]] || { tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF "$state/"; } 2>/dev/null
 }
+alive() { local pid; pid=$(cat "$state/pid/$1" 2>/dev/null) && [[ -n $pid ]] && ours "$pid"; } # NAME
 
 # start NAME COMMAND...: in the state folder, with its own session, log and pid file, and none of our locks.
 start() {
@@ -24,14 +24,18 @@ start() {
   (cd "$state" && exec setsid "$@" >"log/$name.log" 2>&1 </dev/null 8>&- 9>&-) & echo $! >"$state/pid/$name"
 }
 
-# stop NAME...: with all of its process group, at once: what it would tidy up goes with the state folder anyway, and an
-# API server that is asked politely waits for its watchers.
+# stop NAME...: with all of its process group, also those that outlived its leader; at once, since what they would tidy
+# up goes with the state folder anyway, and an API server that is asked politely waits for its watchers.
 stop() {
-  local name pid
+  local name pid left
   for name; do
-    for _ in $(seq 200); do   # a zombie, which PID 1 may leave for a while, is not alive
-      alive "$name" || break
-      pid=$(cat "$state/pid/$name"); kill -9 -- "-$pid" 2>/dev/null || kill -9 "$pid" 2>/dev/null || true
+    [[ -s $state/pid/$name ]] || continue
+    for _ in $(seq 200); do   # a zombie, which PID 1 may leave for a while, is nobody's any more
+      left=''
+      for pid in $(pgrep -g "$(cat "$state/pid/$name")" || true); do
+        ours "$pid" && left=1 && kill -9 "$pid" 2>/dev/null || true
+      done
+      [[ $left ]] || break
       sleep .05
     done
     rm -f "$state/pid/$name"

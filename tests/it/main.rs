@@ -1,5 +1,10 @@
-//! Integration tests: larder's parts against real peers on this machine.
+//! Integration tests, in one binary: larder's parts against real peers on this machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, missing_docs)]
+#![allow(clippy::disallowed_methods, reason = "tests read where the cluster is")]
 
 mod git;
+mod load;
+mod registry;
+mod scenarios;
+mod tidy;

@@ -65,8 +65,22 @@ fn files_are_small() {
 #[test]
 fn decisions_are_pure() {
     let forbidden = [
-        "tokio", "async ", ".await", "kube::", "reqwest", "std::fs", "std::env", "std::net", "::now()", "SystemTime",
-        "Instant", "crate::io", "crate::pipeline", "crate::controller", "crate::cli", "crate::server",
+        "tokio",
+        "async ",
+        ".await",
+        "kube::",
+        "reqwest",
+        "std::fs",
+        "std::env",
+        "std::net",
+        "::now()",
+        "SystemTime",
+        "Instant",
+        "crate::io",
+        "crate::pipeline",
+        "crate::controller",
+        "crate::cli",
+        "crate::server",
     ];
     let mut offenders = Vec::new();
     for (path, text) in ["src/stages", "src/model"].into_iter().flat_map(rust_files) {

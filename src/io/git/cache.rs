@@ -1,52 +1,67 @@
-//! The cache: a bare repository of larder's own that holds the trees of the commits that were fetched lately.
+//! The cache: bare repositories of larder's own for what was fetched lately.
 
-use std::{fs, io::Write as _, path::Path};
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use gix::ObjectId;
 
 use super::{CommitId, GitError, local};
 
+/// The cache that holds single commits with their trees.
+pub(super) const TREES: &str = "trees";
+
 /// How many packs are kept. Each fetch and each push adds one; past this number all are dropped and the next fetch
 /// starts anew, so that the disk does not fill up.
 const MAX_PACKS: usize = 32;
 
-/// An open cache.
+/// Keeps other processes away from a cache until it is dropped.
+pub(super) struct Lock(#[expect(dead_code, reason = "closing the file is what releases the lock")] fs::File);
+
+/// An open cache. While it is, no other process uses it.
 pub(super) struct Cache {
-    /// The repository. Its commits have no parents, as far as it knows.
+    /// The repository.
     pub(super) repository: gix::Repository,
+    folder: PathBuf,
+    lock: Lock,
 }
 
 impl Cache {
-    /// Opens the cache in `folder`, which is made if it is not there, and made anew if it is damaged.
+    /// Opens the cache `name` in `folder`, which is made if it is not there, and made anew if it is damaged or full.
+    /// Waits for another process that uses it.
     ///
     /// # Errors
     /// [`GitError::Io`].
-    pub(super) fn open(folder: &Path) -> Result<Self, GitError> {
-        let options = || gix::open::Options::isolated().strict_config(false).with(gix::sec::Trust::Full);
-        if folder.join("HEAD").exists()
-            && let Ok(repository) = options().open(folder)
-        {
-            let cache = Self { repository: repository.into() };
-            if cache.packs() <= MAX_PACKS {
-                return Ok(cache);
-            }
-        }
-        clear(folder)?;
-        let fail = |error: gix::Error| GitError::Io { path: folder.display().to_string(), detail: local::text(&error) };
-        let create = gix::create::Options::default();
-        let repository =
-            gix::ThreadSafeRepository::init_opts(folder, gix::create::Kind::Bare, create, options()).map_err(fail)?;
-        Ok(Self { repository: repository.into() })
+    pub(super) fn open(folder: &Path, name: &str) -> Result<Self, GitError> {
+        let fail =
+            |error: std::io::Error| GitError::Io { path: folder.display().to_string(), detail: error.to_string() };
+        fs::create_dir_all(folder).map_err(fail)?;
+        let lock = fs::File::create(folder.join(format!("{name}.lock"))).map_err(fail)?;
+        lock.lock().map_err(fail)?;
+        let folder = folder.join(name);
+        let kept = if folder.join("HEAD").exists() && packs(&folder) <= MAX_PACKS {
+            options().open(&folder).ok().map(Into::into)
+        } else {
+            None
+        };
+        let repository = kept.map_or_else(|| create(&folder), Ok)?;
+        Ok(Self { repository, folder, lock: Lock(lock) })
     }
 
     /// Forgets everything.
     ///
     /// # Errors
     /// [`GitError::Io`].
-    pub(super) fn renew(self, folder: &Path) -> Result<Self, GitError> {
-        drop(self);
-        clear(folder)?;
-        Self::open(folder)
+    pub(super) fn renew(self) -> Result<Self, GitError> {
+        let repository = create(&self.folder)?;
+        Ok(Self { repository, ..self })
+    }
+
+    /// The repository, and what keeps others away from it.
+    pub(super) fn into_parts(self) -> (gix::Repository, Option<Lock>) {
+        (self.repository, Some(self.lock))
     }
 
     /// Whether the whole tree of a commit is here.
@@ -69,6 +84,14 @@ impl Cache {
         let mut commits = self.commits();
         commits.retain(|known| *known != commit.0);
         commits.push(commit.0);
+        self.write(&commits)
+    }
+
+    /// Writes the list of the commits whose parents are not here.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub(super) fn write(&self, commits: &[ObjectId]) -> Result<(), GitError> {
         let text: String = commits.iter().map(|id| format!("{id}\n")).collect();
         let file = self.shallow_file();
         let written = tempfile::NamedTempFile::new_in(self.repository.git_dir()).and_then(|mut new| {
@@ -81,35 +104,27 @@ impl Cache {
     fn shallow_file(&self) -> std::path::PathBuf {
         self.repository.git_dir().join("shallow")
     }
-
-    fn packs(&self) -> usize {
-        let folder = self.repository.git_dir().join("objects/pack");
-        let files = fs::read_dir(folder).into_iter().flatten().flatten();
-        files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack")).count()
-    }
 }
 
-/// Removes a folder of ours with all that is in it. Anything that does not look like a cache is left alone.
-fn clear(folder: &Path) -> Result<(), GitError> {
+/// No configuration but the cache's own.
+fn options() -> gix::open::Options {
+    gix::open::Options::isolated().strict_config(false).with(gix::sec::Trust::Full)
+}
+
+fn packs(folder: &Path) -> usize {
+    let files = fs::read_dir(folder.join("objects/pack")).into_iter().flatten().flatten();
+    files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack")).count()
+}
+
+/// Makes an empty cache in place of whatever is in `folder`.
+fn create(folder: &Path) -> Result<gix::Repository, GitError> {
     let fail = |detail: String| GitError::Io { path: folder.display().to_string(), detail };
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return fs::create_dir_all(folder).map_err(|error| fail(error.to_string()));
-        }
-        Err(error) => return Err(fail(error.to_string())),
-    };
-    let entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| fail(error.to_string()))?;
-    let ours = folder.join("objects").is_dir() || entries.is_empty();
-    if !ours {
-        return Err(fail("the folder holds something else than larder's cache".into()));
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error.to_string())),
+        _ => {}
     }
-    // What is in the folder goes, the folder itself stays: it may be a mount.
-    for entry in entries {
-        let path = entry.path();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-        removed.map_err(|error| fail(error.to_string()))?;
-    }
-    Ok(())
+    let create = gix::create::Options::default();
+    gix::ThreadSafeRepository::init_opts(folder, gix::create::Kind::Bare, create, options())
+        .map(Into::into)
+        .map_err(|error| fail(local::text(&error)))
 }

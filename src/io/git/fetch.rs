@@ -2,7 +2,13 @@
 
 use std::{cell::RefCell, ops::ControlFlow, rc::Rc};
 
-use gix::protocol::{Command, fetch::Arguments, fetch::Response};
+use gix::{
+    ObjectId,
+    protocol::{
+        Command,
+        fetch::{Arguments, Response, response::ShallowUpdate},
+    },
+};
 use gix_transport::{Protocol, Service};
 
 use crate::model::snapshot::Snapshot;
@@ -10,20 +16,23 @@ use crate::model::snapshot::Snapshot;
 use super::{
     CommitId, GitError, Options,
     address::Address,
-    cache::Cache,
+    cache::{Cache, TREES},
     local, pack,
     session::{AGENT, Session},
     tree,
     tree::TreeError,
 };
 
-/// How much of the history before a commit is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// Nothing.
-    Commit,
-    /// So many commits in all.
-    Commits(usize),
+/// What is asked of a remote.
+pub(super) struct Wish<'a> {
+    /// The commit that is wanted.
+    pub(super) commit: CommitId,
+    /// Commits whose parents are not here.
+    pub(super) shallow: &'a [ObjectId],
+    /// Commits that are here, so that only what differs from them has to come.
+    pub(super) have: &'a [ObjectId],
+    /// How many commits of history are wanted, the commit included.
+    pub(super) depth: usize,
 }
 
 /// The most bytes of a remote's error messages that are kept.
@@ -43,21 +52,34 @@ pub(super) fn snapshot(
         }
         return tree::snapshot(&repository, commit, path).map_err(|error| tree_error(options, error));
     }
+    let read = |repository: &gix::Repository| {
+        tree::snapshot(repository, commit, path).map_err(|error| tree_error(options, error))
+    };
+    with_tree(options, address, commit, read).map(|(_, snapshot)| snapshot)
+}
+
+/// Does something with the cache that needs the tree of `commit`. If the cache turns out to be damaged, or an earlier
+/// fetch has left something out, all is fetched anew, once (T24a).
+pub(super) fn with_tree<T>(
+    options: &Options,
+    address: &Address,
+    commit: CommitId,
+    work: impl Fn(&gix::Repository) -> Result<T, GitError>,
+) -> Result<(Cache, T), GitError> {
     let cache = cached(options, address, commit)?;
-    match tree::snapshot(&cache.repository, commit, path) {
-        Err(TreeError::Object(_)) => {
-            // The cache is damaged, or an earlier fetch left something out: once more from nothing. T24a
-            let cache = cache.renew(&options.cache)?;
+    match work(&cache.repository) {
+        Err(GitError::Corrupt { .. }) => {
+            let cache = cache.renew()?;
             receive(options, address, &cache, commit)?;
-            tree::snapshot(&cache.repository, commit, path).map_err(|error| tree_error(options, error))
+            work(&cache.repository).map(|done| (cache, done))
         }
-        result => result.map_err(|error| tree_error(options, error)),
+        result => result.map(|done| (cache, done)),
     }
 }
 
 /// The cache, with the tree of `commit` in it.
-pub(super) fn cached(options: &Options, address: &Address, commit: CommitId) -> Result<Cache, GitError> {
-    let cache = Cache::open(&options.cache)?;
+fn cached(options: &Options, address: &Address, commit: CommitId) -> Result<Cache, GitError> {
+    let cache = Cache::open(&options.cache, TREES)?;
     if cache.holds(commit) {
         return Ok(cache);
     }
@@ -65,7 +87,7 @@ pub(super) fn cached(options: &Options, address: &Address, commit: CommitId) -> 
         Ok(()) => Ok(cache),
         // Nothing known here may help or hinder: once more from nothing. T24a
         Err(GitError::Corrupt { .. } | GitError::Remote { .. }) if !cache.commits().is_empty() => {
-            let cache = cache.renew(&options.cache)?;
+            let cache = cache.renew()?;
             receive(options, address, &cache, commit)?;
             Ok(cache)
         }
@@ -75,19 +97,22 @@ pub(super) fn cached(options: &Options, address: &Address, commit: CommitId) -> 
 
 fn receive(options: &Options, address: &Address, cache: &Cache, commit: CommitId) -> Result<(), GitError> {
     let known = cache.commits();
-    request(options, address, &cache.repository, commit, &known, Depth::Commit)?;
+    // The latest are the most like what comes; more of them would only make the question longer.
+    let have = &known[known.len().saturating_sub(4)..];
+    request(options, address, &cache.repository, &Wish { commit, shallow: &known, have, depth: 1 })?;
     cache.add(commit)
 }
 
-/// Fetches `commit` into `repository`; `known` are commits without parents whose trees are there already.
+/// Fetches what is wished into `repository`, and tells which commits' parents did not come or came now.
+///
+/// # Errors
+/// [`GitError::CommitGone`] when the remote does not have the commit, or what else [`GitError`] knows of remotes.
 pub(super) fn request(
     options: &Options,
     address: &Address,
     repository: &gix::Repository,
-    commit: CommitId,
-    known: &[gix::ObjectId],
-    depth: Depth,
-) -> Result<(), GitError> {
+    wish: &Wish<'_>,
+) -> Result<Vec<ShallowUpdate>, GitError> {
     let mut session = Session::open(options, address, Service::UploadPack)?;
     let version = session.handshake.server_protocol_version;
     let mut features = Command::Fetch.default_features(version, &session.handshake.capabilities);
@@ -95,27 +120,24 @@ pub(super) fn request(
     features.push(("agent", Some(AGENT.to_owned())));
     let mut arguments = Arguments::new(version, features, false);
     if arguments.can_use_shallow() {
-        for id in known {
+        for id in wish.shallow {
             arguments.shallow(id);
         }
-        match depth {
-            Depth::Commit => arguments.deepen(1),
-            Depth::Commits(number) => arguments.deepen(number),
-        }
+        arguments.deepen(wish.depth);
     }
     if version == Protocol::V2 {
         arguments.add_feature("no-progress");
     }
-    arguments.want(commit.0);
-    for id in known.iter().rev().take(4) {
+    arguments.want(wish.commit.0);
+    for id in wish.have {
         arguments.have(id);
     }
     match exchange(&mut session, &mut arguments, version, repository) {
-        Ok(()) => {
+        Ok(shallow) => {
             session.close();
-            Ok(())
+            Ok(shallow)
         }
-        Err(error) => Err(refused(options, commit, session, error)),
+        Err(error) => Err(refused(options, wish.commit, session, error)),
     }
 }
 
@@ -124,11 +146,17 @@ fn exchange(
     arguments: &mut Arguments,
     version: Protocol,
     repository: &gix::Repository,
-) -> Result<(), Failure> {
+) -> Result<Vec<ShallowUpdate>, Failure> {
     let mut reader = arguments.send(&mut session.transport, true).map_err(|error| Failure::Talk(error.into()))?;
     let response = Response::from_line_reader(version, &mut reader, true, false).map_err(Failure::Talk)?;
     if !response.has_pack() {
         return Err(Failure::Pack("the answer holds no pack".into()));
+    }
+    // With the old protocol an error comes in place of the pack, and without a side band.
+    if let Some(Ok(Ok(line))) = reader.peek_data_line()
+        && let Some(words) = line.strip_prefix(b"ERR ")
+    {
+        return Err(Failure::Words(String::from_utf8_lossy(words).into_owned()));
     }
     let errors = Rc::new(RefCell::new(Vec::new()));
     let said = Rc::clone(&errors);
@@ -142,7 +170,8 @@ fn exchange(
     pack::store(repository, &mut reader).map_err(|error| {
         let words = String::from_utf8_lossy(&errors.borrow()).into_owned();
         if words.is_empty() { Failure::Pack(local::text(&error)) } else { Failure::Words(words) }
-    })
+    })?;
+    Ok(response.shallow_updates().to_vec())
 }
 
 /// How an exchange ended.

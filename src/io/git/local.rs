@@ -19,14 +19,31 @@ const HOOKS: [&str; 6] =
 /// [`GitError::NotFound`], [`GitError::UnsupportedObjectFormat`], [`GitError::Corrupt`].
 pub(super) fn open(options: &Options, folder: &Path) -> Result<gix::Repository, GitError> {
     let open = gix::open::Options::isolated().strict_config(false);
-    open.open(folder).map(Into::into).map_err(|error| {
-        let remote = options.remote();
-        if let Some(format) = unsupported(folder) {
-            return GitError::UnsupportedObjectFormat { remote, format };
+    let opened: Result<gix::Repository, _> = open.open(folder).map(Into::into);
+    match opened {
+        Ok(repository) => {
+            let references = repository.config_snapshot().string("extensions.refStorage").map(|name| name.to_string());
+            let references = references.filter(|name| name != "files");
+            let hash = repository.object_hash();
+            let format = references.or_else(|| (hash != gix::hash::Kind::Sha1).then(|| hash.to_string()));
+            match format {
+                Some(format) => Err(GitError::UnsupportedObjectFormat { remote: options.remote(), format }),
+                None => Ok(repository),
+            }
         }
-        let detail = text(&error);
-        if is_repository(folder) { GitError::Corrupt { remote, detail } } else { GitError::NotFound { remote, detail } }
-    })
+        Err(error) => {
+            let remote = options.remote();
+            if let Some(format) = unsupported(folder) {
+                return Err(GitError::UnsupportedObjectFormat { remote, format });
+            }
+            let detail = text(&error);
+            Err(if is_repository(folder) {
+                GitError::Corrupt { remote, detail }
+            } else {
+                GitError::NotFound { remote, detail }
+            })
+        }
+    }
 }
 
 /// What git's own rule takes for a repository: a HEAD, objects and refs, or a `.git` that leads there.

@@ -32,8 +32,9 @@ pub(super) fn commit_and_push(
     draft: &Draft<'_>,
 ) -> Result<Pushed, PushError> {
     let Address::Local(folder) = address else {
-        let cache = fetch::cached(options, address, draft.parent)?;
-        let Some(made) = commit::make(options, &cache.repository, path, draft)? else {
+        let make = |repository: &gix::Repository| commit::make(options, repository, path, draft);
+        let (cache, made) = fetch::with_tree(options, address, draft.parent, make)?;
+        let Some(made) = made else {
             return Ok(Pushed::Nothing);
         };
         let pack = pack::encode(&made.objects)?;
@@ -84,13 +85,13 @@ fn send(
     let (reason, words) = match answer {
         Ok((Outcome::Moved, words)) => {
             session.close();
-            return confirm(options, address, branch, parent, made.id, words);
+            return confirm(options, address, branch, (parent, made.id), &words);
         }
         Ok((Outcome::Rejected(reason), words)) => (session.clean(&reason), session.clean(&words)),
         // The line went dead, or the remote said nothing of the branch: only the branch itself tells.
         Ok((Outcome::Unknown, words)) => {
             session.close();
-            return confirm(options, address, branch, parent, made.id, words);
+            return confirm(options, address, branch, (parent, made.id), &words);
         }
         Err(error) => {
             let error = session.fail(&error);
@@ -193,15 +194,14 @@ fn confirm(
     options: &Options,
     address: &Address,
     branch: &str,
-    parent: CommitId,
-    commit: CommitId,
-    words: String,
+    (parent, commit): (CommitId, CommitId),
+    words: &str,
 ) -> Result<(), PushError> {
     let refused = |message: String| PushError::Refused { branch: branch.to_owned(), message };
     match refs::find(options, address, Some(branch))?.tip {
         Tip::Commit(tip) if tip == commit => Ok(()),
         Tip::Commit(tip) if tip == parent => {
-            let words = super::redact::Redactor::default().clean(&words);
+            let words = super::redact::Redactor::default().clean(words);
             Err(refused(format!("the remote took the commit, but the branch is still at {parent} {words}")))
         }
         Tip::Commit(tip) => descends(options, address, branch, tip, commit),

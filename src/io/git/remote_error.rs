@@ -9,7 +9,7 @@ use super::{GitError, redact::Redactor};
 /// Sorts an error of a conversation with `remote`. `words` is what a program wrote to its error output.
 pub(super) fn classify(remote: &str, redactor: &Redactor, error: &(dyn Error + 'static), words: &str) -> GitError {
     let chain = chain(error);
-    let texts: Vec<String> = chain.iter().map(|error| error.to_string()).collect();
+    let texts: Vec<String> = chain.iter().map(std::string::ToString::to_string).collect();
     let words = redactor.clean(words);
     let detail = if words.is_empty() { redactor.clean(&join(&texts)) } else { words.clone() };
     let remote = remote.to_owned();
@@ -19,6 +19,11 @@ pub(super) fn classify(remote: &str, redactor: &Redactor, error: &(dyn Error + '
     }
     if says(&["Permission denied (", "Too many authentication failures", "invalid format", "error in libcrypto"]) {
         return GitError::Authentication { remote, detail };
+    }
+    const UNREACHED: [&str; 5] =
+        ["connect to host", "Could not resolve hostname", "Connection closed", "Connection reset", "timed out"];
+    if says(&UNREACHED) {
+        return GitError::Network { remote, detail };
     }
     if says(&["does not appear to be a git repository", "not found", "not a git repository", "does not exist"]) {
         return GitError::NotFound { remote, detail };

@@ -81,7 +81,8 @@ impl Session {
     /// Only SHA-1 is read. E21
     fn check_format(&self) -> Result<(), GitError> {
         let format = self.handshake.capabilities.capability("object-format");
-        match format.as_ref().and_then(|format| format.value()).map(ToString::to_string) {
+        match format.as_ref().and_then(gix_transport::client::capabilities::Capability::value).map(ToString::to_string)
+        {
             Some(format) if format != "sha1" => {
                 Err(GitError::UnsupportedObjectFormat { remote: self.remote.clone(), format })
             }

@@ -3,6 +3,7 @@
 use std::{error::Error, fmt};
 
 use jiff::Timestamp;
+use rustls::CertificateError;
 
 use crate::model::{
     failure::{Category, Problem},
@@ -49,6 +50,19 @@ impl RegistryError {
         self
     }
 
+    /// Credentials were sent, and are not enough.
+    pub(super) fn refused(host: &str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Refused, host, message)
+            .hint("renew the pull secret's password, and check that it may pull this repository")
+    }
+
+    /// Credentials are asked for, and there are none.
+    pub(super) fn unauthenticated(host: &str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Unauthenticated, host, message).hint(
+            "name a pull secret that has a key for this registry; if the image is public, check its name, since many registries answer so when there is no such repository",
+        )
+    }
+
     pub(super) fn rate_limited(host: &str, until: Timestamp) -> Self {
         Self::new(Kind::RateLimited, host, format!("rate limited until {until}"))
             .hint("nothing to do: it is asked again then, and the lock stays as it is; credentials raise the limit at some registries")
@@ -59,7 +73,10 @@ impl RegistryError {
         let tls = find::<rustls::Error>(error);
         let new = |kind, message: String| Self::new(kind, host, message);
         match tls {
-            Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => new(
+            // A bad signature: an authority of the same name, but with another key, as after a renewal.
+            Some(rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            )) => new(
                 Kind::Unreachable,
                 format!("unknown CA for host {host}: its certificate is signed by nobody trusted"),
             )

@@ -93,7 +93,8 @@ pub(super) fn parse(bytes: &[u8], stated: &'static str) -> Result<Manifest, Mani
     let raw: RawManifest = serde_json::from_slice(bytes).map_err(|_| ManifestError::NotJson)?;
     let written = known_type(&raw.media_type);
     let media_type = if written.is_empty() { stated } else { written };
-    let is_index = raw.manifests.is_some() || (matches!(media_type, OCI_INDEX | DOCKER_LIST) && raw.config.is_none());
+    let no_entries = raw.schema_version == 2 && raw.config.is_none() && matches!(media_type, OCI_INDEX | DOCKER_LIST);
+    let is_index = raw.manifests.is_some() || no_entries;
     match raw {
         RawManifest { schema_version: 1, .. } => Err(ManifestError::Schema1),
         _ if is_index => {

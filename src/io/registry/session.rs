@@ -112,12 +112,9 @@ impl Session<'_> {
         match self.credential {
             Some(credential) => {
                 let words = credential.secrets().fold(words.to_owned(), |words, secret| words.replace(secret, "…"));
-                RegistryError::new(Kind::Refused, host, format!("the credentials are refused or expired ({words})"))
-                    .hint("renew the pull secret's password, and check that it may pull this repository")
+                RegistryError::refused(host, format!("the credentials are refused or expired ({words})"))
             }
-            None => RegistryError::new(Kind::Unauthenticated, host, format!("it asks for credentials, and none match ({words})")).hint(
-                "name a pull secret that has a key for this registry; if the image is public, check its name, since many registries answer so when there is no such repository",
-            ),
+            None => RegistryError::unauthenticated(host, format!("it asks for credentials, and none match ({words})")),
         }
     }
 

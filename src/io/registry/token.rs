@@ -159,11 +159,11 @@ async fn fetch(transport: &Transport, endpoint: &Endpoint, key: &TokenKey) -> Re
         status if status.is_success() => {}
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST if credential.is_some() => {
             let message = format!("{place} refused the credentials (status {})", reply.status.as_u16());
-            return Err(RegistryError::new(Kind::Refused, &endpoint.host, message));
+            return Err(RegistryError::refused(&endpoint.host, message));
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let message = format!("{place} gives no token without credentials (status {})", reply.status.as_u16());
-            return Err(RegistryError::new(Kind::Unauthenticated, &endpoint.host, message));
+            return Err(RegistryError::unauthenticated(&endpoint.host, message));
         }
         status => {
             // Not the body's words: the service has seen the credentials.
@@ -174,6 +174,7 @@ async fn fetch(transport: &Transport, endpoint: &Endpoint, key: &TokenKey) -> Re
     }
     parse(&reply.body).ok_or_else(|| {
         RegistryError::new(Kind::Invalid, &endpoint.host, format!("{place} answered without a token that can be read"))
+            .hint("it may be another service, or a proxy's page; open the address in a browser")
     })
 }
 

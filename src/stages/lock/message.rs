@@ -6,7 +6,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use super::read::environment_of;
+use super::path::environment_of;
 use crate::model::{
     lock::{LockChange, Move, Previous},
     name::EnvironmentId,

@@ -6,6 +6,7 @@ use similar::TextDiff;
 use crate::model::{
     manifest::{Comparison, MANIFEST_ANNOTATION, Manifest, ObjectId},
     plan::Action,
+    yaml::to_yaml,
 };
 
 /// Annotations that others keep for themselves and that say nothing about an object.
@@ -23,13 +24,13 @@ pub(super) fn compare(manifest: &Manifest, comparison: &Comparison, revision: &s
     let Some(live) = &comparison.live else {
         let mut new = shown(&manifest.object);
         mask(&mut [&mut new]);
-        return (Action::Create, unified("", &yaml(&new), "/dev/null", &format!("{revision} {id}")));
+        return (Action::Create, unified("", &to_yaml(&new), "/dev/null", &format!("{revision} {id}")));
     };
     let (mut before, mut after) = (shown(live), shown(&comparison.applied));
     let (old, new) = (format!("live {id}"), format!("{revision} {id}"));
     if before != after {
         mask(&mut [&mut before, &mut after]);
-        return (Action::Configure, unified(&yaml(&before), &yaml(&after), &old, &new));
+        return (Action::Configure, unified(&to_yaml(&before), &to_yaml(&after), &old, &new));
     }
     if live["metadata"]["annotations"][MANIFEST_ANNOTATION]
         != comparison.applied["metadata"]["annotations"][MANIFEST_ANNOTATION]
@@ -106,9 +107,4 @@ fn mask(objects: &mut [&mut Value]) {
 
 fn unified(before: &str, after: &str, old: &str, new: &str) -> String {
     TextDiff::from_lines(before, after).unified_diff().context_radius(3).header(old, new).to_string()
-}
-
-/// The YAML text of an object.
-fn yaml(object: &Value) -> String {
-    serde_saphyr::to_string(object).unwrap_or_else(|_| object.to_string())
 }

@@ -1,8 +1,11 @@
 //! The template engine, bounded: data in, text out, and nothing else within reach.
 
-use std::{collections::BTreeMap, error::Error as _, sync::Arc};
+use std::{collections::BTreeMap, error::Error as _, fmt::Write as _, sync::Arc};
 
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, value::Serde};
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, Output, UndefinedBehavior,
+    value::{Serde, Value},
+};
 use serde::Serialize;
 
 use crate::model::failure::{Category, Problem, Source};
@@ -50,8 +53,10 @@ impl Engine {
 
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        // By the engine's default it depends on the template's name whether values are quoted.
+        // By the engine's default it depends on the template's name whether values are quoted; the formatter quotes
+        // all, and this makes the engine treat what macros and blocks return as quoted already.
         environment.set_auto_escape_callback(|_| AutoEscape::Json);
+        environment.set_formatter(|out, _, value| quote(out, value));
         environment.set_fuel(Some(FUEL));
         // Names the undefined variable in the error.
         environment.set_debug(true);
@@ -88,10 +93,17 @@ impl Engine {
         }
     }
 
-    /// The first line of a template with that word, counted from 1; 0 if there is none.
-    pub fn line_of(&self, name: &str, word: &str) -> usize {
-        let text = self.sources.get(name).map(|text| text.lines());
-        text.and_then(|mut lines| lines.position(|line| line.contains(word))).map_or(0, |index| index + 1)
+    /// The line where a template writes that field, counted from 1; 0 if it does so nowhere, or in several.
+    pub fn line_of(&self, name: &str, field: &str) -> usize {
+        let writes = |line: &str| {
+            line.match_indices(field).any(|(at, _)| {
+                let inner = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '/');
+                !line[..at].ends_with(inner) && line[at + field.len()..].starts_with(':')
+            })
+        };
+        let text = self.sources.get(name).map_or("", |text| text);
+        let mut lines = text.lines().enumerate().filter(|(_, line)| writes(line)).map(|(index, _)| index + 1);
+        lines.next().filter(|_| lines.next().is_none()).unwrap_or(0)
     }
 
     /// The innermost error, which knows the template and line where it really happened.
@@ -108,6 +120,27 @@ impl Engine {
             None => problem,
         }
     }
+}
+
+/// Writes a value as JSON that YAML readers take as well: JSON leaves control characters from U+007F on as they are,
+/// YAML allows them only escaped. What macros, blocks and the filter `safe` return is written as it is.
+fn quote(out: &mut Output, value: &Value) -> Result<(), Error> {
+    if let Some(text) = value.as_str().filter(|_| value.is_safe()) {
+        return out.write_str(text).map_err(Error::from);
+    }
+    let json = serde_json::to_string(value).map_err(|error| {
+        Error::new(ErrorKind::BadSerialization, "the value cannot be written as JSON").with_source(error)
+    })?;
+    let special =
+        |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    if !json.contains(special) {
+        return out.write_str(&json).map_err(Error::from);
+    }
+    for c in json.chars() {
+        // Outside of its texts JSON is ASCII, so this is within one.
+        if special(c) { write!(out, "\\u{:04x}", u32::from(c)) } else { out.write_char(c) }.map_err(Error::from)?;
+    }
+    Ok(())
 }
 
 /// Templates include others by file name; nothing that looks like a way out of the folder is looked up.
@@ -131,9 +164,7 @@ fn hint(kind: ErrorKind) -> Option<&'static str> {
             Some("only files of the folder templates of the same commit and built-in templates can be included")
         }
         ErrorKind::OutOfFuel => Some("a template may not loop this often or build a text this large"),
-        ErrorKind::SyntaxError => {
-            Some("templates are Jinja2 as minijinja has it: escapes in strings are those of JSON")
-        }
+        ErrorKind::SyntaxError => Some("docs/reference/templates.md says which Jinja2 templates are"),
         _ => None,
     }
 }

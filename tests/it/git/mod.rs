@@ -1,6 +1,12 @@
 //! The environment repository in Git, against real repositories, a real `git http-backend` and a real sshd.
 
+mod branches;
+mod cache;
+mod history;
+mod hooks;
 mod http;
 mod local;
 mod server;
+mod ssh;
+mod trees;
 mod world;

@@ -5,7 +5,10 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::Stdio,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use axum::{
@@ -29,6 +32,7 @@ struct Served {
     login: Option<String>,
     requests: Mutex<Vec<String>>,
     fault: Mutex<Option<Fault>>,
+    old_protocol: AtomicBool,
 }
 
 /// Something that goes wrong at the server.
@@ -51,6 +55,7 @@ impl Server {
             login: login.map(|login| base64::engine::general_purpose::STANDARD.encode(login)),
             requests: Mutex::default(),
             fault: Mutex::default(),
+            old_protocol: AtomicBool::default(),
         });
         world.git(&world.up(), &["config", "http.receivepack", "true"]);
         let app = Router::new().fallback(serve).with_state(Arc::clone(&state));
@@ -73,6 +78,11 @@ impl Server {
     /// The requests so far, which are forgotten with that.
     pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.requests.lock().unwrap())
+    }
+
+    /// From now on it knows only the protocol of before 2018.
+    pub fn old_protocol(&self) {
+        self.state.old_protocol.store(true, Ordering::Relaxed);
     }
 
     pub fn fault(&self, fault: Option<Fault>) {
@@ -115,7 +125,9 @@ async fn serve(State(state): State<Arc<Served>>, request: Request<Body>) -> Resp
         ("HOME", state.root.display().to_string()),
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
     ];
-    if let Some(protocol) = parts.headers.get("git-protocol") {
+    if let Some(protocol) = parts.headers.get("git-protocol")
+        && !state.old_protocol.load(Ordering::Relaxed)
+    {
         env.push(("GIT_PROTOCOL", protocol.to_str().unwrap().to_owned()));
     }
     let answer = tokio::task::spawn_blocking(move || backend(&env, &body)).await.unwrap();

@@ -106,20 +106,25 @@ impl World {
     }
 
     pub fn options(&self, url: &str) -> Options {
-        Options {
-            url: url.to_owned(),
-            branch: Some("main".to_owned()),
-            path: None,
-            cache: self.root().join("cache"),
-            credentials: Credentials::default(),
-            author: Identity { name: "larder".into(), email: "larder@example.com".into() },
-            committer: Identity { name: "larder bot".into(), email: "bot@example.com".into() },
-        }
+        Options { cache: self.root().join("cache"), ..options(url) }
     }
 
     /// larder's view of the bare repository by its path.
     pub fn local(&self) -> Repository {
         Repository::open(self.options(self.up().to_str().unwrap())).unwrap()
+    }
+}
+
+/// Options for a repository, its branch being `main`.
+pub fn options(url: &str) -> Options {
+    Options {
+        url: url.to_owned(),
+        branch: Some("main".to_owned()),
+        path: None,
+        cache: PathBuf::new(),
+        credentials: Credentials::default(),
+        author: Identity { name: "larder".into(), email: "larder@example.com".into() },
+        committer: Identity { name: "larder bot".into(), email: "bot@example.com".into() },
     }
 }
 

@@ -1,6 +1,9 @@
 //! SIGKILL between each two steps, SIGTERM in the middle, and a controller that idles.
 
-use super::{environment, world::{World, wait_for}};
+use super::{
+    environment,
+    world::{World, wait_for},
+};
 
 #[test]
 fn killed_at_any_step_it_converges_with_at_most_one_more_commit() {
@@ -32,7 +35,8 @@ fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
     world.push_images(&[], &[&reference]);
     let controller = world.controller(&["--listen", "127.0.0.1:0"]);
     controller.wait_for_log("listening");
-    let address = controller.log().lines().find_map(|line| line.split_once("address=").map(|(_, rest)| rest.to_owned()));
+    let address =
+        controller.log().lines().find_map(|line| line.split_once("address=").map(|(_, rest)| rest.to_owned()));
     let address = address.unwrap().split_whitespace().next().unwrap().to_owned();
     world.commit(&[("environments/research/x.yaml", &environment(&[("notebook", &reference)], ""))], "Add");
     let get = |path: &str| {
@@ -62,7 +66,16 @@ fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
     let namespace = world.namespace("research");
     world.kubectl(&["delete", "daemonset", "larder-x", "-n", &namespace]);
     wait_for("the puller to be back", || world.versions().contains("larder-x").then_some(()));
-    world.kubectl(&["patch", "serviceaccount", "larder-x", "-n", &namespace, "--type=merge", "-p", r#"{"automountServiceAccountToken":true}"#]);
+    world.kubectl(&[
+        "patch",
+        "serviceaccount",
+        "larder-x",
+        "-n",
+        &namespace,
+        "--type=merge",
+        "-p",
+        r#"{"automountServiceAccountToken":true}"#,
+    ]);
     wait_for("the drift to be put right", || {
         let account = world.object("serviceaccount", &namespace, "larder-x");
         (account["automountServiceAccountToken"] == false).then_some(())

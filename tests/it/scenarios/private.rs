@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use super::{environment, world::{World, kubeconfig, run, script}};
+use super::{
+    environment,
+    world::{World, kubeconfig, run, script},
+};
 
 #[test]
 fn a_private_registry_needs_nothing_but_a_pull_secret_and_its_authority() {
@@ -22,11 +25,23 @@ fn a_private_registry_needs_nothing_but_a_pull_secret_and_its_authority() {
     assert!(!pass.well);
     assert!(pass.problems("research/secret").contains("private"), "{}", pass.problems("research/secret"));
 
-    let (user, password) = std::fs::read_to_string(&login).unwrap().trim().split_once(':').map(|(u, p)| (u.to_owned(), p.to_owned())).unwrap();
+    let (user, password) = std::fs::read_to_string(&login)
+        .unwrap()
+        .trim()
+        .split_once(':')
+        .map(|(u, p)| (u.to_owned(), p.to_owned()))
+        .unwrap();
     let namespace = world.namespace("research");
     run(Command::new("kubectl").arg(format!("--kubeconfig={}", kubeconfig())).args([
-        "create", "secret", "docker-registry", "private", "-n", &namespace,
-        "--docker-server=127.0.0.1:5443", &format!("--docker-username={user}"), &format!("--docker-password={password}"),
+        "create",
+        "secret",
+        "docker-registry",
+        "private",
+        "-n",
+        &namespace,
+        "--docker-server=127.0.0.1:5443",
+        &format!("--docker-username={user}"),
+        &format!("--docker-password={password}"),
     ]));
     let pass = world.pass(&[]);
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);

@@ -1,6 +1,9 @@
 //! First sync, moving tags, merged changes, and what is broken beside what is not.
 
-use super::{NODES, environment, world::{World, wait_for}};
+use super::{
+    NODES, environment,
+    world::{World, wait_for},
+};
 
 fn coverage(status: &serde_json::Value, environment: &str, image: &str) -> (u64, u64) {
     let images = status["environments"][environment]["coverage"]["images"].as_array().unwrap();
@@ -126,7 +129,10 @@ fn the_good_go_on_beside_a_missing_image_a_broken_file_and_a_scratch_image() {
             ("environments/research/good.yaml", &good_text),
             ("environments/research/scratch.yaml", &scratch_text),
             ("environments/research/missing.yaml", &mixed),
-            ("environments/research/broken.yaml", "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  imags: []\n"),
+            (
+                "environments/research/broken.yaml",
+                "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  imags: []\n",
+            ),
         ],
         "Four at once",
     );
@@ -145,7 +151,9 @@ fn the_good_go_on_beside_a_missing_image_a_broken_file_and_a_scratch_image() {
     let status = wait_for("what is there to be warm", || {
         let (_, status) = world.status(&[]);
         let warm = |name: &str, image: &str| coverage(&status, name, image) == (2, 2);
-        let all = warm("research/good", "notebook") && warm("research/scratch", "notebook") && warm("research/missing", "there");
+        let all = warm("research/good", "notebook")
+            && warm("research/scratch", "notebook")
+            && warm("research/missing", "there");
         all.then_some(status)
     });
     assert_eq!(status["environments"]["research/good"]["state"], "Warm");
@@ -184,7 +192,8 @@ fn removing_most_environments_needs_a_commit_that_says_so() {
     let image = format!("{}:1", world.image("notebook"));
     world.push_images(&[], &[&image]);
     let text = environment(&[("notebook", &image)], "");
-    let paths = ["research/a", "research/b", "research/c", "teaching/d"].map(|name| format!("environments/{name}.yaml"));
+    let paths =
+        ["research/a", "research/b", "research/c", "teaching/d"].map(|name| format!("environments/{name}.yaml"));
     world.commit(&paths.each_ref().map(|path| (path.as_str(), text.as_str())), "Four environments");
     assert!(world.pass(&[]).well);
     let (lock, versions) = (world.git(&["rev-parse", "main:lock"]), world.versions());

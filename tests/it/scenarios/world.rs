@@ -71,7 +71,10 @@ impl World {
     pub fn push_images(&self, options: &[&str], names: &[&str]) -> BTreeMap<String, String> {
         let output = run(Command::new(script("image")).args(options).args(names));
         let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().filter_map(|line| line.split_once(' ')).map(|(name, digest)| (name.into(), digest.into())).collect()
+        text.lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(name, digest)| (name.into(), digest.into()))
+            .collect()
     }
 
     /// A person commits these files and pushes them.
@@ -129,7 +132,12 @@ impl World {
         command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         let takes_target = matches!(arguments.first(), Some(&("run" | "plan" | "apply" | "status")));
         if takes_target && !arguments.contains(&"--target") {
-            command.arg("--kubeconfig").arg(kubeconfig()).args(["--instance", &self.id, "--status-namespace", "default"]);
+            command.arg("--kubeconfig").arg(kubeconfig()).args([
+                "--instance",
+                &self.id,
+                "--status-namespace",
+                "default",
+            ]);
         }
         command.current_dir(self.path(""));
         command
@@ -191,7 +199,8 @@ impl World {
     pub fn versions(&self) -> String {
         let selector = format!("larder.dev/instance={}", self.id);
         let versions = |kinds: &str, field: &str| {
-            let columns = format!("-o=custom-columns=K:.kind,N:.metadata.namespace,M:.metadata.name,V:.metadata.{field}");
+            let columns =
+                format!("-o=custom-columns=K:.kind,N:.metadata.namespace,M:.metadata.name,V:.metadata.{field}");
             kubectl(&["get", kinds, "-A", "-l", &selector, "--no-headers", &columns])
         };
         versions("serviceaccounts,configmaps", "resourceVersion") + &versions("daemonsets", "generation")
@@ -209,14 +218,20 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        let Ok(names) = Command::new(kubectl_path()).args(["get", "namespaces", "-o", "name"]).arg(config()).output() else {
+        let Ok(names) = Command::new(kubectl_path()).args(["get", "namespaces", "-o", "name"]).arg(config()).output()
+        else {
             return;
         };
         let names = String::from_utf8_lossy(&names.stdout).into_owned();
-        let ours = names.lines().filter_map(|name| name.strip_prefix("namespace/")).filter(|name| name.starts_with(&self.id));
+        let ours =
+            names.lines().filter_map(|name| name.strip_prefix("namespace/")).filter(|name| name.starts_with(&self.id));
         let ours: Vec<_> = ours.collect();
         if !ours.is_empty() {
-            let _ = Command::new(kubectl_path()).arg(config()).args(["delete", "namespace", "--wait=false"]).args(ours).output();
+            let _ = Command::new(kubectl_path())
+                .arg(config())
+                .args(["delete", "namespace", "--wait=false"])
+                .args(ours)
+                .output();
         }
     }
 }
@@ -299,7 +314,9 @@ pub fn script(name: &str) -> PathBuf {
 
 /// Runs a command that must succeed.
 pub fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error} (`make cluster-up` installs what tests need)"));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error} (`make cluster-up` installs what tests need)"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     output
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
+use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
 use super::{API_VERSION, KIND, WRITE_ANEW};
 use crate::model::{
@@ -120,10 +121,10 @@ fn wrong_version(version: &str, kind: &str, source: &Source) -> Problem {
 
 fn malformed(error: &serde_saphyr::Error, source: &Source) -> Problem {
     let error = error.without_snippet();
-    let message = error.to_string();
+    let message = UserMessageFormatter::default().format_message(error).into_owned();
     let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
     let place = |number: u64| usize::try_from(number).unwrap_or(0);
-    problem(&message).at(source, place(line), place(column), 0)
+    problem(&format!("the lockfile cannot be read: {message}")).at(source, place(line), place(column), 0)
 }
 
 impl From<FileDto> for Lockfile {

@@ -11,19 +11,21 @@ use crate::model::{
 /// The longest subject in characters; what Git's own tools show without wrapping.
 const LONGEST: usize = 72;
 
-/// `lock: ` and what moved, at most 72 characters.
+/// `lock: ` and what moved, at most 72 characters; with fewer details where they do not fit, and cut at the worst.
 pub(super) fn subject(change: &LockChange) -> String {
-    let mut subject = one_line(&format!("lock: {}", what(change)));
-    if let Some((cut, _)) = subject.char_indices().nth(LONGEST)
-        && let Some((keep, _)) = subject[..cut].char_indices().next_back()
-    {
-        subject.truncate(keep);
-        subject.push('…');
+    let subjects = what(change).into_iter().map(|what| one_line(&format!("lock: {what}")));
+    let mut shortest = String::new();
+    for subject in subjects {
+        if subject.chars().count() <= LONGEST {
+            return subject;
+        }
+        shortest = subject;
     }
-    subject
+    shortest.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
-fn what(change: &LockChange) -> String {
+/// What the subject says, with the most details first.
+fn what(change: &LockChange) -> Vec<String> {
     let mut moves: BTreeMap<&EnvironmentId, Vec<&Move>> = BTreeMap::new();
     for moved in &change.moves {
         moves.entry(&moved.environment).or_default().push(moved);
@@ -33,14 +35,14 @@ fn what(change: &LockChange) -> String {
     let added = moves.iter().filter(|(id, moves)| is_added(change, id, moves)).count();
     let removed = change.files.values().filter(|bytes| bytes.is_none()).count();
     match change.moves.as_slice() {
-        _ if added == changed.len() => all("add", &changed),
-        _ if removed == changed.len() => all("remove", &changed),
-        [] => all("trim", &changed),
+        _ if added == changed.len() => vec![all("add", &changed)],
+        _ if removed == changed.len() => vec![all("remove", &changed)],
+        [] => vec![all("trim", &changed)],
         [moved] if quiet.is_empty() => one(moved),
         all_moves => match (all_moves.len(), moves.len(), moves.keys().next()) {
-            (images, 1, Some(id)) => format!("{images} {} of {id}", plural(images, "image")),
+            (images, 1, Some(id)) => vec![format!("{images} {} of {id}", plural(images, "image"))],
             (images, many, _) => {
-                format!("{images} {} of {many} {}", plural(images, "image"), plural(many, "environment"))
+                vec![format!("{images} {} of {many} {}", plural(images, "image"), plural(many, "environment"))]
             }
         },
     }
@@ -61,19 +63,22 @@ fn is_added(change: &LockChange, id: &EnvironmentId, moves: &[&Move]) -> bool {
         .is_some_and(|lockfile| lockfile.images.len() == moves.len() && moves.iter().all(|moved| moved.old.is_none()))
 }
 
-fn one(moved: &Move) -> String {
+fn one(moved: &Move) -> Vec<String> {
     let image = format!("{} {}", moved.environment, moved.image);
-    let short = |entry: &Previous| entry.reference.tag().map_or_else(|| digest(entry), str::to_owned);
+    let tag = |entry: &Previous| entry.reference.tag().map_or_else(|| digest(entry), str::to_owned);
     match (&moved.old, &moved.new) {
-        (Some(old), Some(new)) if old.reference.repository() != new.reference.repository() => {
-            format!("{image} {} → {}", named(old), named(new))
+        (Some(old), Some(new)) => {
+            let (old, new) = if old.reference.repository() != new.reference.repository() {
+                (named(old), named(new))
+            } else if old.reference.tag() == new.reference.tag() {
+                (digest(old), digest(new))
+            } else {
+                (tag(old), tag(new))
+            };
+            vec![format!("{image} {old} → {new}"), format!("{image} → {new}"), image]
         }
-        (Some(old), Some(new)) if old.reference.tag() == new.reference.tag() => {
-            format!("{image} {} → {}", digest(old), digest(new))
-        }
-        (Some(old), Some(new)) => format!("{image} {} → {}", short(old), short(new)),
-        (None, Some(new)) => format!("add {image} {}", short(new)),
-        (_, None) => format!("remove {image}"),
+        (None, Some(new)) => vec![format!("add {image} {}", tag(new)), format!("add {image}")],
+        (_, None) => vec![format!("remove {image}")],
     }
 }
 

@@ -46,9 +46,11 @@ impl<'a> At<'a> {
         Ok(items.iter().enumerate().map(|(index, value)| At { value, path: format!("{}[{index}]", self.path) }))
     }
 
-    /// The items of a list that may be absent.
+    /// The items of a list that may be absent; a loop without items leaves a null.
     pub fn items_of(&self, key: &str) -> Result<Vec<At<'a>>, Violation> {
-        self.get(key).map_or_else(|| Ok(Vec::new()), |list| Ok(list.items()?.collect()))
+        self.get(key)
+            .filter(|list| !list.value.is_null())
+            .map_or_else(|| Ok(Vec::new()), |list| Ok(list.items()?.collect()))
     }
 
     pub fn text(&self) -> Result<&'a str, Violation> {

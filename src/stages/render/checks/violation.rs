@@ -52,8 +52,8 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// The word to look for in the template.
-    pub fn word(&self) -> Option<&str> {
+    /// The field to look for in the template.
+    pub fn field(&self) -> Option<&str> {
         match self {
             Self::Field { path }
             | Self::Value { path, .. }

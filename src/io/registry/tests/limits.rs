@@ -1,0 +1,151 @@
+//! Errors, rate limits and budgets.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use wiremock::ResponseTemplate;
+
+use super::support::{Fake, Given, Image, client, plain, request, resolve, resolve_known, status};
+use crate::model::failure::Category;
+
+#[tokio::test]
+async fn a_rate_limit_is_never_answered_with_a_get() {
+    // B19, B30: no GET, the time is named, further requests are not sent at all
+    for value in [Some("3600"), Some("Wed, 01 Jan 2031 00:00:00 GMT"), Some("-1"), Some("banana"), Some("120"), None] {
+        let fake = Fake::new(move |_| {
+            let answer = status(429).set_body_string("Too Many Requests (HAP429).");
+            value.map_or(answer.clone(), |value| answer.append_header("Retry-After", value))
+        })
+        .await;
+        let other = Image::new();
+        let good = Fake::with(&other).await;
+        let client = client(&plain(&[&fake, &good]));
+        let of = |fake: &Fake, tag: usize| request(&format!("{}/team/app:{tag}", fake.host()), Some(&other.digest()));
+        let failure = client.resolve(of(&fake, 0), &Given::none()).await.unwrap_err();
+        assert!(failure.to_string().contains("rate limited until 20"), "{failure}");
+        assert_eq!(failure.category(), Category::Registry);
+        let requests = (0..20).flat_map(|tag| [of(&fake, tag), of(&good, tag)]).collect();
+        let resolution = client.resolve_all(requests, &Given::none()).await;
+        // Other registries go on.
+        assert_eq!(resolution.values().filter(|answer| answer.is_ok()).count(), 20);
+        assert_eq!(fake.log().await, ["HEAD /v2/team/app/manifests/0"], "{value:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_short_wait_is_kept_within_the_pass() {
+    // B30
+    let image = Image::new();
+    let (served, asked) = (image.clone(), Arc::new(AtomicUsize::new(0)));
+    let fake = Fake::new(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => status(429).append_header("Retry-After", "0"),
+        _ => served.answer(request),
+    })
+    .await;
+    assert_eq!(resolve(&fake, &Given::none()).await.unwrap().digest, image.digest());
+    // but only once
+    let fake = Fake::new(|_| status(429).append_header("Retry-After", "0")).await;
+    assert!(resolve(&fake, &Given::none()).await.unwrap_err().to_string().contains("rate limited until"));
+    assert_eq!(fake.log().await.len(), 2);
+}
+
+#[tokio::test]
+async fn server_errors_are_not_answered_with_a_get() {
+    // B16, B19
+    let cases: [(ResponseTemplate, &str); 4] = [
+        (status(503).set_body_raw("<p>down</p> ".repeat(100_000), "text/html"), "status 503"),
+        (status(500), "status 500"),
+        (status(502).set_body_string("bad gateway\n"), "status 502"),
+        (status(418), "status 418"),
+    ];
+    for (answer, words) in cases {
+        let fake = Fake::new(move |_| answer.clone()).await;
+        let failure = resolve_known(&fake, &Given::none(), Some(&Image::new().digest())).await.unwrap_err().to_string();
+        assert!(failure.contains(words) && failure.contains(&fake.host()) && failure.len() < 600, "{failure}");
+        assert_eq!((fake.count("HEAD").await, fake.count("GET").await), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn words_of_a_get_are_shown() {
+    // B16: plain text; at most 200 characters
+    let fake = Fake::new(|_| status(404).set_body_string("404 page not found\n")).await;
+    let failure = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
+    assert!(failure.contains("404 page not found"), "{failure}");
+    let fake = Fake::new(|request| match request.method.as_str() {
+        "GET" => status(503).set_body_string("x".repeat(1 << 20)),
+        _ => status(405),
+    })
+    .await;
+    let failure = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
+    assert!(failure.contains(&"x".repeat(200)) && !failure.contains(&"x".repeat(201)), "{failure}");
+}
+
+#[tokio::test]
+async fn at_most_sixteen_at_a_time() {
+    // The first answers are held back until 16 requests are there; a 17th must not come before one has its answer.
+    let image = Image::new();
+    let digest = image.digest();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let full = Arc::new(tokio::sync::Barrier::new(16));
+    let server = tokio::spawn({
+        let (now, most, digest) = (now.clone(), most.clone(), digest.clone());
+        async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (now, most, full, digest) = (now.clone(), most.clone(), full.clone(), digest.clone());
+                tokio::spawn(async move {
+                    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+                    let (mut read, mut write) = stream.into_split();
+                    let mut buffer = [0; 8192];
+                    while read.read(&mut buffer).await.unwrap_or(0) > 0 {
+                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        full.wait().await;
+                        now.fetch_sub(1, Ordering::SeqCst);
+                        let answer =
+                            format!("HTTP/1.1 200 OK\r\nDocker-Content-Digest: {digest}\r\nContent-Length: 5\r\n\r\n");
+                        write.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                });
+            }
+        }
+    });
+    let mut registries = plain(&[]);
+    registries
+        .0
+        .insert(host.clone(), crate::model::registries::RegistryOptions { plain_http: true, ..Default::default() });
+    let requests = (0..64).map(|tag| request(&format!("{host}/team/app:{tag}"), Some(&digest))).collect();
+    let resolution = client(&registries).resolve_all(requests, &Given::none()).await;
+    assert!(resolution.values().all(Result::is_ok), "{resolution:?}");
+    assert_eq!(most.load(Ordering::SeqCst), 16);
+    server.abort();
+}
+
+#[tokio::test]
+async fn one_failure_stops_no_other() {
+    let image = Image::new();
+    let served = image.clone();
+    let log = Arc::new(Mutex::new(()));
+    let fake = Fake::new(move |request| {
+        let _keep = log.lock().unwrap();
+        if request.url.path().contains("/bad/") { status(500) } else { served.answer(request) }
+    })
+    .await;
+    let client = client(&plain(&[&fake]));
+    let host = fake.host();
+    let all = vec![
+        request(&format!("{host}/bad/a"), None),
+        request(&format!("{host}/good/a"), None),
+        request("unreachable.invalid/a", None),
+    ];
+    let resolution = client.resolve_all(all, &Given::none()).await;
+    let said: Vec<_> =
+        resolution.iter().map(|(key, answer)| (key.reference.path().to_owned(), answer.is_ok())).collect();
+    assert_eq!(said, [("bad/a".to_owned(), false), ("good/a".to_owned(), true), ("a".to_owned(), false)]);
+    let failure = resolution.into_values().next_back().unwrap().unwrap_err().to_string();
+    assert!(failure.contains("unreachable.invalid: its name cannot be resolved"), "{failure}");
+}

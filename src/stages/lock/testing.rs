@@ -1,0 +1,131 @@
+//! Small worlds for the tests of resolve, lock, message and history.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::lock;
+use crate::model::{
+    batch::Batch,
+    digest::Digest,
+    environment::{Environment, Image, Placement, Puller, Strategy},
+    failure::{Category, Failure, Problem},
+    lock::{Lock, LockChange, Lockfile},
+    name::{EnvironmentId, Name},
+    registries::Registries,
+    resolution::{CredentialSource, PlatformManifest, RequestKey, Resolution, ResolvedImage},
+    settings::{Defaults, Helpers, Prune, Records, Settings, Tenant},
+};
+
+pub(crate) fn id(text: &str) -> EnvironmentId {
+    text.parse().unwrap()
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// A digest that belongs to a word.
+pub(crate) fn digest(word: &str) -> Digest {
+    Digest::sha256(word.as_bytes())
+}
+
+pub(crate) fn puller(retain: usize) -> Puller {
+    Puller {
+        strategy: Strategy::Containers,
+        max_unavailable: "10%".to_owned(),
+        retain,
+        deadline: Duration::from_secs(1800),
+    }
+}
+
+/// An environment with images `name=reference`, that retains one former digest and refreshes every two hours.
+pub(crate) fn environment(environment: &str, images: &[&str]) -> Environment {
+    let image = |(index, text): (usize, &&str)| {
+        let (image, reference) = text.split_once('=').unwrap();
+        Image {
+            name: name(image),
+            reference: reference.parse().unwrap(),
+            pull_secret: None,
+            platforms: vec![],
+            line: 6 + index,
+        }
+    };
+    Environment {
+        id: id(environment),
+        path: format!("environments/{environment}.yaml"),
+        display_name: None,
+        description: None,
+        images: images.iter().enumerate().map(image).collect(),
+        placement: Placement::default(),
+        refresh: Duration::from_secs(7200),
+        puller: puller(1),
+        resources: None,
+        suspend: false,
+    }
+}
+
+pub(crate) fn batch(environments: impl IntoIterator<Item = Environment>) -> Batch<Environment> {
+    environments.into_iter().map(|environment| (environment.id.clone(), Ok(environment))).collect()
+}
+
+/// Settings with the tenants `research`, `teaching` and `default`; their namespaces are `ns-<tenant>`.
+pub(crate) fn settings() -> Settings {
+    let tenant = |tenant: &str| (name(tenant), Tenant { namespace: format!("ns-{tenant}"), create_namespace: false });
+    Settings {
+        tenants: ["research", "teaching", "default"].map(tenant).into(),
+        pools: BTreeMap::new(),
+        defaults: Defaults { pool: None, refresh: Duration::from_secs(7200), puller: puller(1) },
+        registries: Registries::default(),
+        records: Records { name: "records".to_owned() },
+        prune: Prune { budget: 30, confirmed: vec![] },
+        helpers: Helpers { hold: "busybox:1".parse().unwrap(), pause: "pause:3".parse().unwrap() },
+    }
+}
+
+pub(crate) fn key(reference: &str) -> RequestKey {
+    RequestKey { reference: reference.parse().unwrap(), credentials: CredentialSource::Controller }
+}
+
+pub(crate) fn index(word: &str, platforms: &[&str]) -> ResolvedImage {
+    let manifest = |&platform: &&str| PlatformManifest {
+        platform: platform.parse().unwrap(),
+        digest: digest(&format!("{word} {platform}")),
+        size: 1000 + word.len() as u64,
+    };
+    ResolvedImage {
+        digest: digest(word),
+        media_type: "application/vnd.oci.image.index.v1+json".to_owned(),
+        platforms: Some(platforms.iter().map(manifest).collect()),
+    }
+}
+
+/// Answers `reference=word`: an index for amd64 with the digest of that word; `reference=!` is an error.
+pub(crate) fn answers(answers: &[&str]) -> Resolution {
+    let answer = |text: &&str| {
+        let (reference, word) = text.split_once('=').unwrap();
+        let answer = if word == "!" { Err(unavailable(reference)) } else { Ok(index(word, &["linux/amd64"])) };
+        (key(reference), answer)
+    };
+    answers.iter().map(answer).collect()
+}
+
+pub(crate) fn unavailable(reference: &str) -> Failure {
+    Problem::new(Category::Registry, format!("{reference}: the registry answered 503")).hint("try later").into()
+}
+
+/// What was locked for these environments by these answers.
+pub(crate) fn locked(environments: &Batch<Environment>, resolution: &Resolution) -> Lock {
+    change(environments, &Lock::new(), resolution).lock
+}
+
+pub(crate) fn change(environments: &Batch<Environment>, old: &Lock, resolution: &Resolution) -> LockChange {
+    lock(environments, &settings(), old, resolution)
+}
+
+pub(crate) fn lockfile<'a>(lock: &'a Lock, environment: &str) -> &'a Lockfile {
+    lock[&id(environment)].as_ref().unwrap()
+}
+
+pub(crate) fn messages(change: &LockChange, environment: &str) -> Vec<String> {
+    let problems = change.problems.get(&id(environment));
+    problems.into_iter().flatten().map(ToString::to_string).collect()
+}

@@ -1,0 +1,68 @@
+//! Platforms that are demanded and missing.
+
+use super::{A, B, answered, moves, with};
+use crate::{
+    model::resolution::Resolution,
+    stages::lock::testing::{batch, change, environment, id, index, key, locked, messages},
+};
+
+// B26, B27, T16
+#[test]
+fn a_missing_platform_keeps_the_entry() {
+    let cases: [(&[&str], &str, &[&str], Option<&str>); 9] = [
+        (&[], "", &["linux/amd64"], None),
+        (&[], "", &[], None),
+        (&["linux/amd64"], "", &["linux/amd64", "linux/arm64"], None),
+        (&["linux/arm64"], "", &["linux/arm64/v8"], None),
+        (
+            &["linux/arm64"],
+            "",
+            &["linux/amd64"],
+            Some("not made for linux/arm64, which `platforms` demands; it is made for linux/amd64"),
+        ),
+        (&["linux/amd64"], "", &[], Some("it names no platform at all")),
+        (
+            &[],
+            "arm64",
+            &["linux/amd64"],
+            Some("not made for linux/arm64, which its nodes are; it is made for linux/amd64"),
+        ),
+        (&[], "arm64", &["linux/amd64", "linux/arm64"], None),
+        (&[], "arm64", &[], None),
+    ];
+    for (demanded, architecture, offered, expected) in cases {
+        let plain = environment("research/geo", &[&with(A, "notebook")]);
+        let old = locked(&batch([plain.clone()]), &answered(A, "one"));
+        let mut asking = plain;
+        asking.images[0].platforms = demanded.iter().map(|platform| platform.parse().unwrap()).collect();
+        if !architecture.is_empty() {
+            asking.placement.node_selector.insert("kubernetes.io/arch".to_owned(), architecture.to_owned());
+        }
+        let environments = batch([asking]);
+        let change = change(&environments, &old, &Resolution::from([(key(A), Ok(index("two", offered)))]));
+        match expected {
+            None => {
+                assert_eq!(moves(&change), ["notebook one → two"], "{demanded:?} {architecture} {offered:?}");
+                assert_eq!(change.problems.len(), 0);
+            }
+            Some(expected) => {
+                assert!(change.files.is_empty(), "{demanded:?} {architecture} {offered:?}");
+                assert_eq!(change.lock, old);
+                assert!(messages(&change, "research/geo")[0].contains(expected), "{:?}", change.problems);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_demand_that_the_locked_digest_does_not_meet_is_said_in_every_pass() {
+    let mut environment = environment("research/geo", &[&with(A, "notebook"), &with(B, "r")]);
+    let old = locked(&batch([environment.clone()]), &answered(A, "one"));
+    environment.images[0].platforms = vec!["linux/s390x".parse().unwrap()];
+    let environments = batch([environment]);
+    for resolution in [Resolution::new(), answered(A, "one")] {
+        let change = change(&environments, &old, &resolution);
+        assert!(change.files.is_empty());
+        assert!(change.problems[&id("research/geo")][0].message.contains("linux/s390x"));
+    }
+}

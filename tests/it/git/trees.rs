@@ -1,0 +1,179 @@
+//! What the trees of strange commits become, in place and over HTTP alike.
+
+use std::{io::Write as _, process::Stdio};
+
+use larder::{
+    io::git::{GitError, Repository},
+    model::snapshot::{Entry, Snapshot},
+};
+
+use super::{
+    server::Server,
+    world::{World, push, pushed, text, tip},
+};
+
+/// The snapshot of `main`, which has to be the same in place and over HTTP.
+fn both(world: &World, path: Option<&str>) -> Snapshot {
+    let server = Server::start(world, None);
+    let [local, remote] = [world.up().display().to_string(), server.url()].map(|url| {
+        let mut options = world.options(&url);
+        options.path = path.map(str::to_owned);
+        let mut repository = Repository::open(options).unwrap();
+        let id = tip(&mut repository);
+        repository.fetch(&id).unwrap()
+    });
+    assert_eq!(local, remote);
+    local
+}
+
+/// Adds index entries (mode, object text or id, path) to a clone and pushes them.
+fn commit_index(world: &World, entries: &[(&str, &str, &str)]) {
+    for (mode, content, path) in entries {
+        let id = if *mode == "160000" { (*content).to_owned() } else { object(world, "blob", content.as_bytes()) };
+        world.git(&world.work(), &["update-index", "--add", "--cacheinfo", &format!("{mode},{id},{path}")]);
+    }
+    world.git(&world.work(), &["commit", "-q", "-m", "index"]);
+    world.git(&world.work(), &["push", "-q", "origin", "HEAD:refs/heads/main"]);
+}
+
+/// Writes an object of any form into the clone.
+fn object(world: &World, kind: &str, bytes: &[u8]) -> String {
+    let mut command = world.git_command(&world.work());
+    command.args(["hash-object", "-w", "--stdin", "--literally", "-t", kind]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn links_submodules_and_large_files() {
+    // E17; links as in C's cases
+    let world = World::new(&[("larder.yaml", "x\n"), ("shared/s.yaml", "shared\n"), ("environments/a/x.yaml", "x\n")]);
+    let large = "x".repeat(1024 * 1024 + 1);
+    let head = world.rev("refs/heads/main").to_string();
+    commit_index(
+        &world,
+        &[
+            ("120000", "../shared/s.yaml", "environments/in.yaml"),
+            ("120000", "in.yaml", "environments/hop.yaml"),
+            ("120000", "../../../../etc/passwd", "environments/out.yaml"),
+            ("120000", "/etc/passwd", "environments/absolute.yaml"),
+            ("120000", "loop2", "environments/loop1"),
+            ("120000", "loop1", "environments/loop2"),
+            ("120000", "a", "environments/folder"),
+            ("120000", "sub/x", "environments/into-sub"),
+            ("160000", &head, "environments/sub"),
+            ("100755", "run\n", "environments/executable.yaml"),
+            ("100644", &large, "environments/large.yaml"),
+            ("100644", "version https://git-lfs.github.com/spec/v1\n", "environments/lfs.yaml"),
+        ],
+    );
+    let snapshot = both(&world, None);
+    let link = |target: &str| Entry::Link(target.into());
+    let file = |text: &str| Entry::File(text.as_bytes().into());
+    for (path, expected) in [
+        ("in.yaml", file("shared\n")),
+        ("hop.yaml", file("shared\n")),
+        ("out.yaml", link("../../../../etc/passwd")),
+        ("absolute.yaml", link("/etc/passwd")),
+        ("loop1", link("loop2")),
+        ("folder", link("a")),
+        ("into-sub", link("sub/x")),
+        ("sub", Entry::Submodule),
+        ("executable.yaml", file("run\n")),
+        ("large.yaml", Entry::TooLarge(1024 * 1024 + 1)),
+        // E16: a pointer is what it is; no filter runs.
+        ("lfs.yaml", file("version https://git-lfs.github.com/spec/v1\n")),
+    ] {
+        assert_eq!(snapshot.files.get(&format!("environments/{path}")), Some(&expected), "{path}");
+    }
+    assert!(!snapshot.files.contains_key("shared/s.yaml"));
+}
+
+#[test]
+fn a_folder_of_a_larger_repository() {
+    let world = World::new(&[
+        ("README.md", "of all\n"),
+        ("larder.yaml", "of nobody\n"),
+        ("clusters/one/larder.yaml", "one\n"),
+        ("clusters/one/lock/a/x.yaml", "old\n"),
+        ("clusters/two/larder.yaml", "two\n"),
+        ("file", "x\n"),
+    ]);
+    commit_index(&world, &[("120000", "../two/larder.yaml", "clusters/one/environments/up.yaml")]);
+    let snapshot = both(&world, Some("clusters/one"));
+    assert_eq!(text(&snapshot, "larder.yaml"), "one\n");
+    // The other cluster's folder is not this environment repository's.
+    assert_eq!(snapshot.files["environments/up.yaml"], Entry::Link("../two/larder.yaml".into()));
+    let mut options = world.options(world.up().to_str().unwrap());
+    options.path = Some("./clusters//one/".into());
+    let mut repository = Repository::open(options).unwrap();
+    let first = tip(&mut repository);
+    let second = pushed(push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]));
+    let changed = world.git(&world.up(), &["diff", "--name-only", &first.to_string(), &second.to_string()]);
+    assert_eq!(changed, "clusters/one/lock/a/x.yaml");
+    for (path, message) in [("../x", "leaves"), ("/abs", "slash"), ("a/.git", "Git's own"), ("a\\b", "forbidden")] {
+        let mut options = world.options(world.up().to_str().unwrap());
+        options.path = Some(path.into());
+        let error = Repository::open(options).unwrap_err();
+        assert!(error.to_string().contains(message), "{path}: {error}");
+    }
+    assert!(both(&world, Some("clusters/three")).files.is_empty());
+    let mut options = world.options(world.up().to_str().unwrap());
+    options.path = Some("file".into());
+    let error = Repository::open(options).unwrap().fetch(&second).unwrap_err();
+    assert!(matches!(error, GitError::Path { .. }), "{error:?}");
+}
+
+#[test]
+fn names_that_no_honest_git_writes() {
+    // E21
+    let world = World::new(&[("larder.yaml", "x\n")]);
+    let blob = object(&world, "blob", b"evil\n");
+    let raw: Vec<u8> = (0..20).map(|index| u8::from_str_radix(&blob[index * 2..index * 2 + 2], 16).unwrap()).collect();
+    for name in ["..", ".", "a/b", "../../x", ".GIT", "GIT~1"] {
+        let inner = [format!("100644 {name}\0").as_bytes(), &raw].concat();
+        let inner = object(&world, "tree", &inner);
+        let listing = format!("040000 tree {inner}\tenvironments\n");
+        let mut command = world.git_command(&world.work());
+        let mut child = command.arg("mktree").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(listing.as_bytes()).unwrap();
+        let root = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().trim().to_owned();
+        let commit = world.git(&world.work(), &["commit-tree", "-m", "evil", &root]);
+        world.git(&world.work(), &["push", "-q", "-f", "origin", &format!("{commit}:refs/heads/main")]);
+        let mut repository = world.local();
+        let id = tip(&mut repository);
+        let snapshot = repository.fetch(&id);
+        if name.contains("GIT") {
+            // Harmless, as nothing is ever checked out.
+            assert_eq!(text(&snapshot.unwrap(), &format!("environments/{name}")), "evil\n");
+        } else {
+            assert!(matches!(snapshot, Err(GitError::Corrupt { .. })), "{name}: {snapshot:?}");
+        }
+    }
+    // Odd, but honest: a line break and bytes that are no UTF-8.
+    let world = World::new(&[("larder.yaml", "x\n"), ("environments/a\nb.yaml", "x\n")]);
+    assert_eq!(text(&both(&world, None), "environments/a\nb.yaml"), "x\n");
+}
+
+#[test]
+fn what_people_put_in_the_way_is_not_overwritten() {
+    let world = World::new(&[("larder.yaml", "x\n"), ("lock/file", "a file\n"), ("lock/d/x.yaml", "x\n")]);
+    let head = world.rev("refs/heads/main").to_string();
+    commit_index(
+        &world,
+        &[("120000", "d", "lock/link"), ("160000", &head, "lock/sub"), ("120000", "d/x.yaml", "lock/l.yaml")],
+    );
+    let mut repository = world.local();
+    let first = tip(&mut repository);
+    for path in
+        ["lock/file/x.yaml", "lock/link/x.yaml", "lock/sub/x.yaml", "lock/d", "lock/sub", "../x", ".git/x", "/x"]
+    {
+        let error = push(&mut repository, first, &[(path, "new\n")]).unwrap_err();
+        assert!(error.to_string().contains("the path"), "{path}: {error}");
+    }
+    assert_eq!(tip(&mut repository), first);
+    // A link at a lockfile's own place becomes the lockfile; what it led to stays.
+    pushed(push(&mut repository, first, &[("lock/l.yaml", "new\n")]));
+    assert_eq!((world.file("lock/l.yaml"), world.file("lock/d/x.yaml")), ("new".into(), "x".into()));
+}

@@ -1,0 +1,165 @@
+//! Cases of the load stage: each folder of `tests/cases/load` is an environment repository with what is read from it.
+//!
+//! `UPDATE=1 cargo test --test it` writes the expectations anew.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use larder::{
+    diagnostics::{Severity, Style, render},
+    model::{
+        batch::{failed, succeeded},
+        environment::{Environment, Placement, Puller},
+        failure::{Failure, Problem},
+        settings::{Confirmed, Settings},
+        snapshot::{Entry, Snapshot},
+    },
+    stages::load::{Environments, load},
+};
+
+#[test]
+fn cases() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/load");
+    let mut cases: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(!cases.is_empty());
+    let wrong: Vec<String> = cases.iter().filter_map(|case| check(case)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Compares one case with its `expected.txt`; the difference, if there is one.
+fn check(case: &Path) -> Option<String> {
+    let found = show(&load(&snapshot(case)));
+    let path = case.join("expected.txt");
+    // The same flag for every folder of cases; not the program's own configuration.
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    (expected != found).then(|| {
+        let diff = similar::TextDiff::from_lines(&expected, &found);
+        format!("{}\n{}", case.display(), diff.unified_diff().context_radius(3))
+    })
+}
+
+fn snapshot(case: &Path) -> Snapshot {
+    fn walk(root: &Path, folder: &Path, files: &mut BTreeMap<String, Entry>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, &path, files);
+            } else if !path.ends_with("expected.txt") {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+                files.insert(name, Entry::File(fs::read(&path).unwrap().into()));
+            }
+        }
+    }
+    let mut snapshot = Snapshot::default();
+    walk(case, case, &mut snapshot.files);
+    snapshot
+}
+
+fn show(result: &Result<Environments, Failure>) -> String {
+    match result {
+        Ok(environments) => show_environments(environments),
+        Err(failure) => format!("FAILED\n{}", show_failure(failure)),
+    }
+}
+
+fn show_environments(environments: &Environments) -> String {
+    let mut text = String::new();
+    show_settings(&mut text, &environments.settings);
+    for name in environments.templates.keys() {
+        writeln!(text, "template {name}").unwrap();
+    }
+    for (_, environment) in succeeded(&environments.environments) {
+        show_environment(&mut text, environment);
+    }
+    for (id, failure) in failed(&environments.environments) {
+        write!(text, "\nFAILED {id}\n{}", show_failure(failure)).unwrap();
+    }
+    for (heading, problems) in [("WARNINGS", &environments.warnings), ("STRAYS", &environments.strays)] {
+        if !problems.is_empty() {
+            write!(text, "\n{heading}\n").unwrap();
+            problems.iter().for_each(|problem| show_problem(&mut text, problem, Severity::Warning));
+        }
+    }
+    text
+}
+
+fn show_settings(text: &mut String, settings: &Settings) {
+    for (name, tenant) in &settings.tenants {
+        let create = if tenant.create_namespace { " (created)" } else { "" };
+        writeln!(text, "tenant {name}: namespace {}{create}", tenant.namespace).unwrap();
+    }
+    for (name, placement) in &settings.pools {
+        writeln!(text, "pool {name}: {}", show_placement(placement)).unwrap();
+    }
+    let defaults = &settings.defaults;
+    let pool = defaults.pool.as_deref().unwrap_or("-");
+    writeln!(text, "defaults: pool {pool}, refresh {:?}, {}", defaults.refresh, show_puller(&defaults.puller)).unwrap();
+    for (host, options) in &settings.registries.0 {
+        let mirrors: Vec<String> = options.mirrors.iter().map(ToString::to_string).collect();
+        let (plain, ca) = (options.plain_http, &options.ca);
+        writeln!(text, "registry {host}: mirrors {mirrors:?}, plain http {plain}, ca {ca:?}").unwrap();
+    }
+    let confirmed: Vec<String> = settings.prune.confirmed.iter().map(show_confirmed).collect();
+    writeln!(text, "records {}", settings.records.name).unwrap();
+    writeln!(text, "prune: budget {} %, confirmed {confirmed:?}", settings.prune.budget).unwrap();
+    writeln!(text, "helpers: hold {}, pause {}", settings.helpers.hold, settings.helpers.pause).unwrap();
+}
+
+fn show_confirmed(confirmed: &Confirmed) -> String {
+    match confirmed {
+        Confirmed::Environment(id) => id.to_string(),
+        Confirmed::Tenant(tenant) => format!("{tenant}/*"),
+    }
+}
+
+fn show_environment(text: &mut String, environment: &Environment) {
+    let suspended = if environment.suspend { " (suspended)" } else { "" };
+    write!(text, "\n{} from {}{suspended}\n", environment.id, environment.path).unwrap();
+    for (label, value) in [("title", &environment.display_name), ("description", &environment.description)] {
+        if let Some(value) = value {
+            writeln!(text, "  {label} {value:?}").unwrap();
+        }
+    }
+    for image in &environment.images {
+        write!(text, "  image {} = {} (line {})", image.name, image.reference, image.line).unwrap();
+        if let Some(secret) = &image.pull_secret {
+            write!(text, ", pull secret {secret}").unwrap();
+        }
+        for platform in &image.platforms {
+            write!(text, ", {platform}").unwrap();
+        }
+        text.push('\n');
+    }
+    writeln!(text, "  nodes {}", show_placement(&environment.placement)).unwrap();
+    writeln!(text, "  refresh {:?}, {}", environment.refresh, show_puller(&environment.puller)).unwrap();
+    if let Some(resources) = &environment.resources {
+        writeln!(text, "  resources {}", serde_json::to_string(resources).unwrap()).unwrap();
+    }
+}
+
+fn show_placement(placement: &Placement) -> String {
+    serde_json::to_string(placement).unwrap()
+}
+
+fn show_puller(puller: &Puller) -> String {
+    let Puller { strategy, max_unavailable, retain, deadline } = puller;
+    format!("{strategy}, max unavailable {max_unavailable}, retain {retain}, deadline {deadline:?}")
+}
+
+fn show_failure(failure: &Failure) -> String {
+    let mut text = String::new();
+    failure.problems().iter().for_each(|problem| show_problem(&mut text, problem, Severity::Error));
+    text
+}
+
+fn show_problem(text: &mut String, problem: &Problem, severity: Severity) {
+    writeln!(text, "{}\n", render(problem, severity, Style::Plain)).unwrap();
+}
