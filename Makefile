@@ -29,7 +29,7 @@ check: ## format, lints, licences, documentation, scripts
 	[[ $$(cargo deny --version 2>/dev/null) == "cargo-deny "* ]] || cargo install --locked cargo-deny@$(CARGO_DENY)
 	cargo deny --locked check licenses bans sources
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
-	for script in .ci/run $$(grep -lE '^#!/usr/bin/env bash' $(cluster)/*) $(cluster)/lib.sh; do bash -n "$$script"; done
+	for script in .ci/run $$(grep -slE '^#!/usr/bin/env bash' $(cluster)/*) $(cluster)/lib.sh; do bash -n "$$script"; done
 
 bench: parts ## measure
 	$(cluster)/with cargo bench --locked

@@ -13,7 +13,7 @@ use crate::{
         git::{CommitId, Tip},
         registry::Credentials,
     },
-    model::plan::Action,
+    model::{plan::Action, report::PassReport},
     pipeline::{self, Memory, Pass, RunError, World},
     server::Metrics,
 };
@@ -32,13 +32,15 @@ pub struct Controller<C, K> {
     /// Passes that failed in a row, and when the next may start.
     failures: u32,
     retry_at: Option<Instant>,
+    /// What was written down last, so that it is written again only when it says something else.
+    published: Option<PassReport>,
 }
 
 impl<C: Cluster, K: Credentials> Controller<C, K> {
     /// A controller that looks at the branch's tip every `interval`, a tenth more or less.
     pub fn new(world: World<C, K>, interval: Duration, metrics: Arc<Metrics>) -> Self {
         let memory = Memory::default();
-        Self { world, interval, metrics, memory, passed: None, failures: 0, retry_at: None }
+        Self { world, interval, metrics, memory, passed: None, failures: 0, retry_at: None, published: None }
     }
 
     /// Runs one pass on the branch's tip. None when the repository holds no commit yet.
@@ -110,6 +112,12 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                     milliseconds = started.elapsed().as_millis() as u64,
                     "pass"
                 );
+                if self.published.as_ref() != Some(&pass.report) {
+                    match self.world.cluster.publish(&pass.report).await {
+                        Ok(()) => self.published = Some(pass.report.clone()),
+                        Err(problem) => tracing::warn!(%problem, "what the pass came to could not be written down"),
+                    }
+                }
                 self.passed = pass.report.commit.as_deref().and_then(|commit| commit.parse().ok());
                 pass.is_complete()
             }

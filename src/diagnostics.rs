@@ -11,7 +11,10 @@
 
 use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippet};
 
-use crate::model::failure::{Location, Problem};
+use crate::model::{
+    failure::{Location, Problem},
+    redact::shows_secret,
+};
 
 /// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +34,8 @@ pub enum Style {
     Coloured,
 }
 
-/// The words in a line that announce a secret, in lower case.
-const SECRETS: [&str; 4] = ["password", "passwd", "token", "auth:"];
+/// The longest line of which an excerpt is shown, in bytes.
+const MAX_LINE: usize = 2000;
 
 /// Writes a problem over several lines, without a line end after the last.
 ///
@@ -55,7 +58,8 @@ pub fn render(problem: &Problem, severity: Severity, style: Style) -> String {
 }
 
 fn place<'a>(location: &'a Location, source: Option<&'a str>) -> Element<'a> {
-    let line = source.and_then(|text| text.lines().nth(location.line.checked_sub(1)?)).filter(|line| !is_secret(line));
+    let line = source.and_then(|text| text.lines().nth(location.line.checked_sub(1)?));
+    let line = line.filter(|line| line.len() <= MAX_LINE && !shows_secret(line));
     let path = printable(&location.path);
     match line {
         Some(line) => {
@@ -79,29 +83,18 @@ fn span(line: &str, location: &Location) -> std::ops::Range<usize> {
     }
 }
 
-/// The same number of characters, each of them harmless to a terminal.
+/// The same number of characters, each of them harmless to a terminal: no control characters, and none that are
+/// invisible or turn the direction of writing.
 fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c == '\t' {
-                ' '
-            } else if c.is_control() {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        })
-        .collect()
-}
-
-/// Whether a line names a password, or holds one in an address (`user:password@host`).
-fn is_secret(line: &str) -> bool {
-    let lower = line.to_lowercase();
-    let in_address = line.split('@').zip(line.split('@').skip(1)).any(|(before, after)| {
-        let user = before.rsplit(['/', ' ', '"', '\'']).next().unwrap_or_default();
-        user.contains(':') && !after.starts_with("sha256:") && !after.starts_with("sha512:")
-    });
-    in_address || SECRETS.iter().any(|secret| lower.contains(secret))
+    let shown = |c: char| match c {
+        '\t' => ' ',
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
+            char::REPLACEMENT_CHARACTER
+        }
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 #[cfg(test)]
@@ -143,6 +136,8 @@ mod tests {
     #[test]
     fn terminals_and_secrets_are_safe() {
         assert!(!at("a: \u{1b}[31m", 1, 1, 1).contains('\u{1b}'));
+        assert!(!at("a: \u{202e}x", 1, 1, 1).contains('\u{202e}'));
+        assert!(!at(&"x".repeat(1_000_000), 1, 1, 1).contains("xx"));
         for line in
             ["image: user:canary@example.com/app", "m: [http://u:canary@h]", "password: canary", "{auth: {x: canary}}"]
         {

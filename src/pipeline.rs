@@ -17,7 +17,7 @@ use crate::{
     model::{
         failure::{Failure, Problem},
         lock::LockChange,
-        manifest::{Manifests, Owner},
+        manifest::{Comparison, Manifest, Manifests, Owner},
         name::EnvironmentId,
         plan::{Applied, Plan},
         report::{Condition, PassReport},
@@ -93,7 +93,9 @@ pub struct Pass {
     pub environments: Environments,
     /// What was done to the lock.
     pub lock: LockChange,
-    /// What was done to the target.
+    /// What was to be done to the target, with diffs.
+    pub plan: Plan,
+    /// What was done to it.
     pub applied: Applied,
     /// The summary of all.
     pub report: PassReport,
@@ -125,7 +127,7 @@ pub async fn pass<C: Cluster, K: Credentials>(
     let plan = compare(&world.cluster, &locked.environments, &locked.change, &manifests, &revision).await?;
     // 7. apply and prune (target)
     world.reach(Step::Apply).await;
-    let applied = cluster::carry_out(&world.cluster, plan, cancel).await;
+    let applied = cluster::carry_out(&world.cluster, &plan, cancel).await;
     // 8. report (pure)
     world.reach(Step::Report).await;
     memory.schedule(&locked.environments, &locked.change.lock);
@@ -137,7 +139,7 @@ pub async fn pass<C: Cluster, K: Credentials>(
         lock: &locked.change,
         applied: &applied,
     });
-    Ok(Pass { environments: locked.environments, lock: locked.change, applied, report })
+    Ok(Pass { environments: locked.environments, lock: locked.change, plan, applied, report })
 }
 
 impl<C, K> World<C, K> {
@@ -194,9 +196,9 @@ pub async fn compare<C: Cluster>(
     let inventory = cluster.inventory().await?;
     let held = held(environments, change);
     let suspects = plan::suspects(manifests, &inventory, &held);
-    let comparisons = cluster::compare_all(cluster, &suspects).await;
-    let rules = plan::Rules { held: &held, prune: &environments.settings.prune, revision };
-    Ok(plan::plan(manifests, &inventory, comparisons, rules))
+    let judge = |manifest: &Manifest, comparison: &Comparison| plan::judge(manifest, comparison, revision);
+    let verdicts = cluster::compare_all(cluster, &suspects, judge).await;
+    Ok(plan::plan(manifests, &inventory, verdicts, &held, &environments.settings.prune))
 }
 
 /// Owners whose objects stay as they are: environments that are suspended, or whose file or lockfile is broken.

@@ -45,7 +45,7 @@ impl Apply {
         }
         let broken = session::report_broken(printer, &environments, &[]);
         plan::print(printer, &planned, self.output);
-        let applied = cluster::carry_out(&target, planned, &CancellationToken::new()).await;
+        let applied = cluster::carry_out(&target, &planned, &CancellationToken::new()).await;
         let mut exit = broken;
         for (change, outcome) in &applied.outcomes {
             match outcome {

@@ -14,7 +14,7 @@ use crate::{
     model::{
         batch::succeeded,
         failure::{Category, Problem},
-        plan::{Action, Change},
+        plan::Action,
         snapshot::{Entry, Snapshot},
     },
     pipeline::{LockMode, Options, Pass, World},
@@ -109,7 +109,7 @@ impl Story {
         heading(printer, "1. The first pass: references become digests, digests a commit, the commit manifests");
         let pass = self.pass().await?;
         moves(printer, &pass);
-        if let Some(change) = changes(&pass).filter(|change| change.action == Action::Create).last() {
+        if let Some(change) = pass.plan.changes.iter().rfind(|change| change.action == Action::Create) {
             printer.line(&format!("\nThe diff of one of {} new objects:", pass.applied.count(Action::Create)));
             printer.diff(&change.diff);
         }
@@ -123,7 +123,7 @@ impl Story {
         self.registry.push(&repository, &tag, "2");
         let pass = self.pass().await?;
         moves(printer, &pass);
-        plan::print_changes(printer, changes(&pass));
+        plan::print_changes(printer, &pass.plan.changes);
 
         heading(printer, &format!("4. A commit breaks {path}; the image beside it moves all the same"));
         let broken = b"apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  imags:\n    - name: notebook\n";
@@ -172,11 +172,6 @@ impl Story {
         let pass = controller.once(&CancellationToken::new()).await?;
         pass.ok_or_else(|| Problem::new(Category::Git, "the demonstration's repository is empty").into())
     }
-}
-
-/// What the pass did to each object.
-fn changes(pass: &Pass) -> impl Iterator<Item = &Change> {
-    pass.applied.outcomes.iter().map(|(change, _)| change)
 }
 
 fn heading(printer: &mut Printer, text: &str) {

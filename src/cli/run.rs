@@ -104,7 +104,7 @@ impl Run {
             tracing::info!(address = %bound, "listening");
         }
         if matches!(self.target.target, Target::Cluster) {
-            // watch
+            world.cluster.watch(&shutdown).await;
         }
         Controller::new(world, self.interval, metrics).run(&shutdown, log).await;
         tracing::info!("ended");
@@ -161,7 +161,7 @@ fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
     for moved in &pass.lock.moves {
         printer.line(&crate::stages::lock::describe(moved));
     }
-    plan::print_changes(printer, pass.applied.outcomes.iter().map(|(change, _)| change));
+    plan::print_changes(printer, &pass.plan.changes);
     print_report(printer, &pass.report);
     printer.line(&summary(pass));
 }

@@ -5,13 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use super::{CliError, Exit, Printer};
 use crate::{
     config::{SourceOptions, Target, TargetOptions},
-    io::{
-        cluster::{Access, KubeCluster},
-        directory::Directory,
-        folder,
-        repository::Repository,
-        target::AnyTarget,
-    },
+    io::{cluster::KubeCluster, directory::Directory, folder, repository::Repository, target::AnyTarget},
     model::{
         batch::failed,
         failure::{Category, Problem},
@@ -86,23 +80,20 @@ pub fn revision(source: &Source) -> String {
 pub async fn target(options: &TargetOptions) -> Result<AnyTarget, CliError> {
     match &options.target {
         Target::Directory(path) => Ok(AnyTarget::Directory(Directory::new(path.clone(), options.instance.clone()))),
-        Target::Cluster => Ok(AnyTarget::Kube(Arc::new(cluster(options).await?))),
+        Target::Cluster => Ok(AnyTarget::Kube(cluster(options).await?)),
     }
 }
 
 /// Connects to the cluster, whatever the target is.
 pub async fn cluster(options: &TargetOptions) -> Result<KubeCluster, CliError> {
-    let access = Access {
-        kubeconfig: options.kubeconfig.clone(),
-        context: options.context.clone(),
-        instance: options.instance.clone(),
-    };
-    Ok(KubeCluster::connect(&access).await?)
+    let cluster =
+        KubeCluster::connect(options.kubeconfig.as_deref(), options.context.as_deref(), &options.instance).await?;
+    Ok(cluster.with_status_in(options.status_namespace.clone()))
 }
 
 /// The cluster of a verb that can do without one: none when there is no kubeconfig that can be used.
-pub async fn cluster_if_any(options: &TargetOptions) -> Option<Arc<KubeCluster>> {
-    cluster(options).await.ok().map(Arc::new)
+pub async fn cluster_if_any(options: &TargetOptions) -> Option<KubeCluster> {
+    cluster(options).await.ok()
 }
 
 /// Prints the failures of environments and lockfiles (of `only` these, unless it is empty).

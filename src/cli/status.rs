@@ -90,8 +90,7 @@ impl Status {
         let environments = session::load(&source)?;
         let options = render::Options { instance: self.target.instance.clone() };
         let manifests = render_locked(&environments, &session::locked(&environments), &options);
-        let (view, last) =
-            (cluster.observe().await?, cluster.last_report(self.target.status_namespace.as_deref()).await?);
+        let (view, last) = (cluster.observe().await?, cluster.last_report().await?);
         let coverage = coverage::coverage(&environments.lock, &manifests, &view);
         let mut standing = standing::standing(&environments, &manifests, coverage, last, &source.snapshot.origin);
         standing.keep(&self.environments);

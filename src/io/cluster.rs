@@ -7,24 +7,24 @@ mod apply;
 mod compare;
 mod connect;
 mod inventory;
-mod kube;
+pub mod kube;
+mod observe;
 mod patch;
 mod path;
 mod problem;
 mod retry;
-mod tmp;
+mod secret;
+mod status;
+mod store;
+mod watch;
 
 use std::future::Future;
 
-pub use self::{
-    apply::carry_out,
-    compare::compare_all,
-    connect::{Access, field_manager},
-    kube::KubeCluster,
-};
+pub use self::{apply::carry_out, compare::compare_all, connect::field_manager, kube::KubeCluster};
 use crate::model::{
     failure::Problem,
     manifest::{Comparison, Inventory, Manifest, ObjectId},
+    report::PassReport,
 };
 
 /// Requests that are under way at the same time, at most.
@@ -57,16 +57,23 @@ pub trait Cluster: Send + Sync {
     /// When another object has taken its name, or when the target refuses.
     fn delete(&self, id: &ObjectId, uid: &str) -> impl Future<Output = Result<(), Problem>> + Send;
 
-    /// Whether something of ours has been changed or deleted by somebody else since the last inventory, as far as it is watched.
+    /// Major and minor version of the Kubernetes that the manifests are for, if it is known.
+    fn server_version(&self) -> impl Future<Output = Option<(u32, u32)>> + Send;
+
+    /// Writes down what a pass came to, where `larder status` finds it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn publish(&self, report: &PassReport) -> impl Future<Output = Result<(), Problem>> + Send;
+
+    /// Whether an object of ours was changed or deleted by somebody else since the last [`Cluster::inventory`]. A target
+    /// that is not watched never says so.
     fn has_drifted(&self) -> bool {
         false
     }
 
-    /// Waits until that is so; for ever where nothing is watched.
+    /// Waits until [`Cluster::has_drifted`]; for ever where the target is not watched.
     fn drifted(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
-
-    /// Major and minor version of the Kubernetes that the manifests are for, if it is known.
-    fn server_version(&self) -> impl Future<Output = Option<(u32, u32)>> + Send;
 }

@@ -1,9 +1,6 @@
 //! Credentials for registries: pull secrets from the cluster, and a docker config file.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     cluster::KubeCluster,
@@ -16,14 +13,14 @@ use crate::model::{
 
 /// Where credentials are kept. They are read anew for each use, so that they can be rotated.
 pub struct StoredCredentials {
-    cluster: Option<Arc<KubeCluster>>,
+    cluster: Option<KubeCluster>,
     config_file: Option<PathBuf>,
 }
 
 impl StoredCredentials {
     /// Pull secrets come from `cluster`; without one, their images use the docker config file as well, as a person's own
     /// `docker login` would. Fails when that file cannot be read now.
-    pub fn new(cluster: Option<Arc<KubeCluster>>, config_file: Option<&Path>) -> Result<Self, Failure> {
+    pub fn new(cluster: Option<KubeCluster>, config_file: Option<&Path>) -> Result<Self, Failure> {
         let credentials = Self { cluster, config_file: config_file.map(Path::to_owned) };
         credentials.controller()?;
         Ok(credentials)

@@ -19,6 +19,7 @@ use crate::model::{
         Comparison, INSTANCE_LABEL, Inventory, InventoryEntry, Kind, MANIFEST_ANNOTATION, Manifest, OBJECT_ANNOTATION,
         OWNER_ANNOTATION, ObjectId, Owner,
     },
+    report::PassReport,
     yaml::to_yaml,
 };
 
@@ -33,6 +34,9 @@ pub struct Directory {
     root: PathBuf,
     instance: String,
 }
+
+/// Where the status is. The leading dot keeps it from tools that apply the folder.
+const STATUS: &str = ".larder-status.json";
 
 impl Directory {
     /// The folder, which need not exist, as one instance of larder sees it.
@@ -134,6 +138,15 @@ impl Cluster for Directory {
         let path = self.path(&manifest.id);
         let folder = path.parent().unwrap_or(&self.root);
         write(folder, &path, &to_yaml(&manifest.object)).map_err(|error| at(&path, &error))
+    }
+
+    async fn publish(&self, report: &PassReport) -> Result<(), Problem> {
+        let path = self.root.join(STATUS);
+        let text = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
+        if fs::read_to_string(&path).is_ok_and(|former| former == text) {
+            return Ok(());
+        }
+        write(&self.root, &path, &text).map_err(|error| at(&path, &error))
     }
 
     async fn delete(&self, id: &ObjectId, _uid: &str) -> Result<(), Problem> {

@@ -74,7 +74,7 @@ pub struct Identity {
 }
 
 /// Which repository, and how to use it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// A local path, `file://`, `http(s)://`, `ssh://` or `user@host:path`; without a password.
     pub url: String,
@@ -90,6 +90,16 @@ pub struct Options {
     pub author: Identity,
     /// Who commits them.
     pub committer: Identity,
+}
+
+impl fmt::Debug for Options {
+    /// Without what might be secret in the address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { branch, path, cache, credentials, .. } = self;
+        let mut out = f.debug_struct("Options");
+        out.field("url", &self.remote()).field("branch", branch).field("path", path);
+        out.field("cache", cache).field("credentials", credentials).finish_non_exhaustive()
+    }
 }
 
 impl Options {

@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use futures::{StreamExt as _, stream::FuturesUnordered};
 
 pub use self::{
-    counters::RequestCounts,
+    counters::{RemainingQuota, RequestCounts},
     credentials::{ControllerCredentials, Credentials},
     docker_config::DockerConfigError,
     keyring::{Credential, Keyring},
@@ -107,7 +107,12 @@ impl RegistryClient {
 
     /// Requests sent so far, for metrics.
     pub fn request_counts(&self) -> RequestCounts {
-        self.transport.counters.snapshot()
+        self.transport.counters.requests()
+    }
+
+    /// What hosts said last about the requests that they still allow, for metrics.
+    pub fn remaining_quota(&self) -> RemainingQuota {
+        self.transport.counters.remaining()
     }
 
     /// Mirrors in their order, then the registry itself.

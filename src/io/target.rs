@@ -1,6 +1,6 @@
 //! The target that the flags name: a cluster or a folder.
 
-use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     cluster::{Cluster, KubeCluster},
@@ -9,14 +9,25 @@ use super::{
 use crate::model::{
     failure::Problem,
     manifest::{Comparison, Inventory, Manifest, ObjectId},
+    report::PassReport,
 };
 
 /// A cluster or a folder.
 pub enum AnyTarget {
     /// An API server.
-    Kube(Arc<KubeCluster>),
+    Kube(KubeCluster),
     /// A folder of manifests.
     Directory(Directory),
+}
+
+impl AnyTarget {
+    /// Watches a cluster's objects of ours from now on; a folder is read anew at each pass.
+    pub async fn watch(&self, shutdown: &CancellationToken) {
+        match self {
+            Self::Kube(cluster) => cluster.watch(shutdown).await,
+            Self::Directory(_) => {}
+        }
+    }
 }
 
 impl Cluster for AnyTarget {
@@ -45,6 +56,27 @@ impl Cluster for AnyTarget {
         match self {
             Self::Kube(cluster) => cluster.delete(id, uid).await,
             Self::Directory(directory) => directory.delete(id, uid).await,
+        }
+    }
+
+    async fn publish(&self, report: &PassReport) -> Result<(), Problem> {
+        match self {
+            Self::Kube(cluster) => cluster.publish(report).await,
+            Self::Directory(directory) => directory.publish(report).await,
+        }
+    }
+
+    fn has_drifted(&self) -> bool {
+        match self {
+            Self::Kube(cluster) => cluster.has_drifted(),
+            Self::Directory(directory) => directory.has_drifted(),
+        }
+    }
+
+    async fn drifted(&self) {
+        match self {
+            Self::Kube(cluster) => cluster.drifted().await,
+            Self::Directory(directory) => directory.drifted().await,
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The kind of a problem. A static word, used as the label of metrics and in JSON output; never a formatted error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// The text is no YAML (or JSON), or goes over a budget of bytes, depth, nodes or aliases.
@@ -70,7 +70,7 @@ pub struct Source {
 }
 
 /// A place in a file of the environment repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
     /// Path from the root of the environment repository, with `/`.
     pub path: String,
@@ -93,7 +93,7 @@ impl fmt::Display for Location {
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// Its kind.
     pub category: Category,

@@ -187,6 +187,7 @@ pub type Inventory = BTreeMap<ObjectId, InventoryEntry>;
 pub struct Comparison {
     /// The live object, or none.
     pub live: Option<Value>,
-    /// The object as it would be after an apply: the server's dry run, or the manifest itself for a folder.
+    /// The object as it would be after an apply: the server's dry run, or the manifest itself for a folder. Null where
+    /// nothing is live: a new object is shown as it is sent.
     pub applied: Value,
 }

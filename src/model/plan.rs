@@ -24,6 +24,15 @@ pub enum Action {
     Delete,
 }
 
+/// What the comparison of a manifest with the target comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What must happen.
+    pub action: Action,
+    /// The diff, as [`Change`] has it.
+    pub diff: String,
+}
+
 /// One object's part of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
@@ -36,7 +45,7 @@ pub struct Change {
     /// A unified diff of the YAML before and after, without Secrets' values; empty when unchanged.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diff: String,
-    /// What is sent; none for a delete.
+    /// What is sent; none when nothing is.
     #[serde(skip)]
     pub manifest: Option<Manifest>,
     /// The uid that the object must have, for a delete.
@@ -90,7 +99,7 @@ pub enum Outcome {
     NotAttempted,
 }
 
-/// What became of a plan: each change with its outcome, in the plan's order.
+/// What became of a plan: each change (without its manifest and diff) with its outcome, in the plan's order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
     /// Each change with its outcome.

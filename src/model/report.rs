@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     digest::Digest,
@@ -12,7 +12,7 @@ use super::{
 };
 
 /// How an environment stands after a pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Condition {
     /// All of it is locked and applied.
     Applied,
@@ -27,8 +27,8 @@ pub enum Condition {
 }
 
 /// What one pass came to. Holds no clock, so that equal passes have equal reports.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PassReport {
     /// The commit that was rendered.
     pub commit: Option<String>,
@@ -43,12 +43,12 @@ pub struct PassReport {
 }
 
 /// One environment's part of a [`PassReport`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnvironmentReport {
     /// How it stands.
     pub condition: Condition,
     /// What is wrong with it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }
 

@@ -70,9 +70,11 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
     mut environments: Environments,
     mut resolution: Resolution,
 ) -> Result<Locked, RunError> {
+    let asked = environments.lock.clone();
     let mut commit = *tip;
     for attempt in 1..=ATTEMPTS {
-        let change = lock::lock(&environments.environments, &environments.settings, &environments.lock, &resolution);
+        let Environments { environments: files, settings, lock: old, .. } = &environments;
+        let change = lock::relock(files, settings, old, &asked, &resolution);
         if change.files.is_empty() || world.options.lock_mode == LockMode::Follow {
             let change = LockChange { files: Default::default(), moves: Vec::new(), ..change };
             return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });

@@ -26,7 +26,7 @@ pub fn decide(
     existing: &BTreeSet<EnvironmentId>,
     removed: &BTreeSet<EnvironmentId>,
     prune: &Prune,
-) -> Result<(), Blocked> {
+) -> Result<(), Box<Blocked>> {
     decide_beside(existing, removed, &BTreeSet::new(), prune)
 }
 
@@ -42,7 +42,7 @@ pub fn decide_beside(
     removed: &BTreeSet<EnvironmentId>,
     present: &BTreeSet<EnvironmentId>,
     prune: &Prune,
-) -> Result<(), Blocked> {
+) -> Result<(), Box<Blocked>> {
     let confirmed = |id: &EnvironmentId| prune.confirmed.iter().any(|confirmed| confirmed.covers(id));
     let unconfirmed: BTreeSet<&EnvironmentId> = removed.iter().filter(|id| !confirmed(id)).collect();
     if unconfirmed.is_empty() {
@@ -70,7 +70,7 @@ pub fn decide_beside(
         format!("all environments of the {all} {tenants} would be removed: {names}")
     };
     let problem = Problem::new(Category::Budget, message).in_file("larder.yaml").hint(hint(&unconfirmed, &emptied));
-    Err(Blocked { environments: unconfirmed.into_iter().cloned().collect(), problem })
+    Err(Box::new(Blocked { environments: unconfirmed.into_iter().cloned().collect(), problem }))
 }
 
 /// `a, b, c and 7 more`.

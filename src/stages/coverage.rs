@@ -1,6 +1,171 @@
-//! temporary
-use crate::model::{name::*, report::*, *};
-use std::collections::BTreeMap;
-pub fn coverage(_: &lock::Lock, _: &manifest::Manifests, _: &()) -> BTreeMap<EnvironmentId, Coverage> {
-    BTreeMap::new()
+//! Which node holds which image, judged by the pullers' pods.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{
+    batch::succeeded,
+    lock::{Lock, LockedImage, Lockfile},
+    manifest::{Kind, Manifests, Owner},
+    name::{EnvironmentId, Name},
+    observation::{NodeCondition, Observation, Progress, PullerPod, PullerState},
+    report::{Coverage, ImageCoverage, NodeReport, NodeState},
+};
+
+/// How far each locked environment has come.
+///
+/// A container that has started proves the image that its pod pins by digest; what the container's status says of the
+/// image is another name of the same content at times. `manifests` are what the lock renders to: a puller that is not
+/// like its manifest yet is not current.
+pub fn coverage(lock: &Lock, manifests: &Manifests, observation: &Observation) -> BTreeMap<EnvironmentId, Coverage> {
+    let mut pullers: BTreeMap<&Owner, Vec<&PullerState>> = BTreeMap::new();
+    for puller in &observation.pullers {
+        pullers.entry(&puller.owner).or_default().push(puller);
+    }
+    let mut pods: BTreeMap<&str, Vec<&PullerPod>> = BTreeMap::new();
+    for pod in observation.pods.iter().filter(|pod| !pod.terminating) {
+        pods.entry(&pod.puller).or_default().push(pod);
+    }
+    succeeded(lock)
+        .map(|(id, lockfile)| {
+            let owner = Owner::Environment(id.clone());
+            let pullers = pullers.get(&owner).map(Vec::as_slice).unwrap_or_default();
+            let current = is_current(&owner, manifests, pullers);
+            let shown = Shown { pullers, pods: &pods, nodes: &observation.nodes };
+            (id.clone(), of_environment(lockfile, current, &shown))
+        })
+        .collect()
+}
+
+/// What the cluster shows of one environment.
+struct Shown<'a> {
+    pullers: &'a [&'a PullerState],
+    /// All pods by the uid of their puller.
+    pods: &'a BTreeMap<&'a str, Vec<&'a PullerPod>>,
+    nodes: &'a BTreeMap<String, NodeCondition>,
+}
+
+impl<'a> Shown<'a> {
+    fn pods_of(&self, puller: &PullerState) -> &'a [&'a PullerPod] {
+        self.pods.get(puller.uid.as_str()).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// Whether the cluster has taken up all pullers as they are rendered; without manifests, whatever they are.
+fn is_current(owner: &Owner, manifests: &Manifests, pullers: &[&PullerState]) -> bool {
+    if pullers.iter().any(|puller| !puller.observed) {
+        return false;
+    }
+    let Some(Ok(manifests)) = manifests.get(owner) else { return !pullers.is_empty() };
+    let wanted = manifests.iter().filter(|manifest| manifest.id.kind == Kind::DaemonSet);
+    wanted
+        .into_iter()
+        .all(|manifest| pullers.iter().any(|puller| puller.id == manifest.id && puller.manifest == manifest.digest()))
+}
+
+fn of_environment(lockfile: &Lockfile, current: bool, shown: &Shown<'_>) -> Coverage {
+    let mut images: Vec<ImageCoverage> =
+        lockfile.images.iter().map(|(name, image)| of_image(name, image, shown)).collect();
+    let excluded = excluded(shown, &images);
+    for image in &mut images {
+        let unseen = image.eligible;
+        image.nodes.retain(|node| !excluded.contains_key(&node.node));
+        if !current {
+            image
+                .nodes
+                .iter_mut()
+                .filter(|node| node.state == NodeState::Success)
+                .for_each(|node| node.state = NodeState::Pulling);
+        }
+        image.ready = image.nodes.iter().filter(|node| node.state == NodeState::Success).count();
+        image.eligible = image.nodes.len() + unseen;
+    }
+    Coverage { current, images, excluded }
+}
+
+/// An image on all nodes that have a pod for it; `eligible` counts those that have none yet.
+fn of_image(name: &Name, image: &LockedImage, shown: &Shown<'_>) -> ImageCoverage {
+    let pinned = image.reference.pinned(&image.digest);
+    // The one puller that has it; while none is known to, each of them may be about to.
+    let holders = shown.pullers.iter().filter(|puller| puller.images.contains(&pinned));
+    let holders: Vec<&&PullerState> = match holders.collect::<Vec<_>>() {
+        none if none.is_empty() => shown.pullers.iter().collect(),
+        some => some,
+    };
+    let mut nodes: BTreeMap<&str, NodeReport> = BTreeMap::new();
+    let mut desired = 0;
+    for puller in holders {
+        desired = desired.max(puller.desired);
+        for pod in shown.pods_of(puller) {
+            let report = on_node(pod, &pinned);
+            // Of two pods on a node the one that has come further tells.
+            let known = nodes.entry(&pod.node).or_insert_with(|| report.clone());
+            if rank(report.state) > rank(known.state) {
+                *known = report;
+            }
+        }
+    }
+    ImageCoverage {
+        image: name.clone(),
+        reference: image.reference.clone(),
+        digest: image.digest.clone(),
+        ready: 0,
+        eligible: desired.saturating_sub(nodes.len()),
+        nodes: nodes.into_values().collect(),
+    }
+}
+
+fn on_node(pod: &PullerPod, pinned: &str) -> NodeReport {
+    let progress: Vec<&Progress> =
+        pod.images.iter().filter(|image| image.image == pinned).map(|image| &image.progress).collect();
+    let failure = progress.iter().find_map(|progress| match progress {
+        Progress::Failed(message) => Some(message.clone()),
+        _ => None,
+    });
+    let (state, message) = match failure {
+        _ if progress.contains(&&Progress::Started) => (NodeState::Success, None),
+        Some(message) => (NodeState::Failure, Some(message)),
+        // Also a pod of an older template, which has another digest.
+        None => (NodeState::Pulling, None),
+    };
+    NodeReport { node: pod.node.clone(), state, message }
+}
+
+fn rank(state: NodeState) -> u8 {
+    match state {
+        NodeState::Pulling => 0,
+        NodeState::Failure => 1,
+        NodeState::Success => 2,
+    }
+}
+
+/// Nodes that do not count, each with the reason.
+fn excluded(shown: &Shown<'_>, images: &[ImageCoverage]) -> BTreeMap<String, String> {
+    let pods = shown.pullers.iter().flat_map(|puller| shown.pods_of(puller));
+    let mut excluded = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for pod in pods {
+        seen.insert(pod.node.as_str());
+        if let Some(message) = &pod.unschedulable {
+            excluded.insert(pod.node.clone(), format!("no room: {message}"));
+        }
+    }
+    for node in seen {
+        let holds_all = || {
+            let reports = images.iter().flat_map(|image| &image.nodes);
+            reports.filter(|report| report.node == node).all(|report| report.state == NodeState::Success)
+        };
+        let reason = match shown.nodes.get(node) {
+            Some(NodeCondition::Ready) => continue,
+            Some(NodeCondition::Cordoned) if holds_all() => continue,
+            Some(NodeCondition::Cordoned) => "cordoned".to_owned(),
+            Some(NodeCondition::NotReady(message)) if message.is_empty() => "not ready".to_owned(),
+            Some(NodeCondition::NotReady(message)) => format!("not ready: {message}"),
+            None => "it is no node any more".to_owned(),
+        };
+        excluded.insert(node.to_owned(), reason);
+    }
+    excluded
 }

@@ -8,10 +8,10 @@ mod message;
 pub mod path;
 #[cfg(test)]
 pub(crate) mod testing;
-
-pub use message::{describe, message};
 #[cfg(test)]
 mod tests;
+
+pub use message::{describe, message};
 
 use std::collections::BTreeSet;
 
@@ -131,7 +131,7 @@ fn remove(environments: &Batch<Environment>, settings: &Settings, old: &Lock, ch
                 change.lock.insert(id.clone(), former.clone());
             }
         }
-        change.blocked = Some(blocked);
+        change.blocked = Some(*blocked);
     }
     for id in &removed {
         let former = old.get(id).and_then(|lockfile| lockfile.as_ref().ok());

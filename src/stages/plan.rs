@@ -5,28 +5,21 @@ mod prune;
 #[cfg(test)]
 mod tests;
 
+pub use self::diff::judge;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
     failure::{Category, Failure, Problem},
-    manifest::{Comparison, Inventory, Manifest, Manifests, ObjectId, Owner},
-    plan::{Action, Change, Plan},
+    manifest::{Inventory, Manifest, Manifests, ObjectId, Owner},
+    plan::{Action, Change, Plan, Verdict},
     settings::Prune,
 };
 
-/// What a plan must heed beside manifests and target.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
-    /// Owners whose objects stay as they are: suspended, or without a usable file. Owners whose manifests failed need
-    /// not be named.
-    pub held: &'a BTreeSet<Owner>,
-    /// What may be deleted.
-    pub prune: &'a Prune,
-    /// What the manifests are rendered from, for the headers of diffs: `commit 1a2b3c4`.
-    pub revision: &'a str,
-}
-
 /// The manifests that the target must be asked about; of all others it is known that there is nothing to do.
+///
+/// `held` are the owners whose objects stay as they are: suspended, or without a usable file. Owners whose manifests
+/// failed need not be among them.
 pub fn suspects<'a>(manifests: &'a Manifests, inventory: &Inventory, held: &BTreeSet<Owner>) -> Vec<&'a Manifest> {
     let wanted = manifests.iter().filter(|(owner, _)| !held.contains(owner));
     wanted
@@ -38,23 +31,24 @@ pub fn suspects<'a>(manifests: &'a Manifests, inventory: &Inventory, held: &BTre
         .collect()
 }
 
-/// What would be done. `comparisons` holds what the target said about each of the [`suspects`].
+/// What would be done. `verdicts` holds what [`judge`] made of the target's answer about each of the [`suspects`].
 ///
 /// Of an owner with any problem nothing is changed or deleted; all others go on.
 pub fn plan(
     manifests: &Manifests,
     inventory: &Inventory,
-    mut comparisons: BTreeMap<ObjectId, Result<Comparison, Problem>>,
-    rules: Rules<'_>,
+    mut verdicts: BTreeMap<ObjectId, Result<Verdict, Problem>>,
+    held: &BTreeSet<Owner>,
+    prune: &Prune,
 ) -> Plan {
     let mut plan = Plan::default();
     let mut changes = BTreeMap::new();
-    for (owner, result) in manifests.iter().filter(|(owner, _)| !rules.held.contains(owner)) {
+    for (owner, result) in manifests.iter().filter(|(owner, _)| !held.contains(owner)) {
         let planned = result.as_ref().map_err(Clone::clone).and_then(|manifests| {
             let mut problems = Vec::new();
             let mut planned = Vec::new();
             for manifest in manifests {
-                match change(manifest, inventory, comparisons.remove(&manifest.id), rules.revision) {
+                match change(manifest, inventory, verdicts.remove(&manifest.id)) {
                     Ok(change) => planned.push((change.id.clone(), change)),
                     Err(problem) => problems.push(problem),
                 }
@@ -68,7 +62,7 @@ pub fn plan(
             }
         }
     }
-    let pruned = prune::prune(manifests, inventory, &plan.failures, rules);
+    let pruned = prune::prune(manifests, inventory, &plan.failures, held, prune);
     plan.blocked = pruned.blocked;
     plan.changes = changes.into_values().chain(pruned.deletes).collect();
     plan
@@ -78,16 +72,17 @@ pub fn plan(
 fn change(
     manifest: &Manifest,
     inventory: &Inventory,
-    comparison: Option<Result<Comparison, Problem>>,
-    revision: &str,
+    verdict: Option<Result<Verdict, Problem>>,
 ) -> Result<Change, Problem> {
     let entry = inventory.get(&manifest.id);
     if entry.is_some_and(|entry| entry.terminating) {
         return Err(being_deleted(&manifest.id));
     }
-    let (action, diff) = match comparison {
-        Some(comparison) => diff::compare(manifest, &comparison?, revision),
-        None if entry.is_some_and(|entry| entry.is_settled(manifest)) => (Action::Unchanged, String::new()),
+    let Verdict { action, diff } = match verdict {
+        Some(verdict) => verdict?,
+        None if entry.is_some_and(|entry| entry.is_settled(manifest)) => {
+            Verdict { action: Action::Unchanged, diff: String::new() }
+        }
         None => {
             let message = format!("{} was not compared with the target", manifest.id);
             return Err(
@@ -100,7 +95,7 @@ fn change(
         owner: manifest.owner.clone(),
         action,
         diff,
-        manifest: Some(manifest.clone()),
+        manifest: (action != Action::Unchanged).then(|| manifest.clone()),
         uid: entry.map(|entry| entry.uid.clone()).unwrap_or_default(),
     })
 }

@@ -66,7 +66,7 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
                 .worsen(Condition::Failed, problems),
         }
     }
-    if let Some(blocked) = &inputs.applied.blocked {
+    for blocked in inputs.lock.blocked.iter().chain(&inputs.applied.blocked) {
         for id in &blocked.environments {
             let problems = vec![blocked.problem.clone()];
             environments.insert(id.clone(), EnvironmentReport { condition: Condition::Blocked, problems });

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2046  # the variables are for those who source it; names are single words
 # Sourced by the scripts beside it: where things are, and how processes are started, found, awaited and stopped.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 home=${CLUSTER_HOME:-$HOME/.cache/local-cluster}      # what `install` built; kept

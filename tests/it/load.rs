@@ -2,6 +2,10 @@
 //!
 //! `UPDATE=1 cargo test --test it` writes the expectations anew.
 
+mod identity;
+mod isolation;
+mod odd;
+
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -61,6 +65,34 @@ fn snapshot(case: &Path) -> Snapshot {
     let mut snapshot = Snapshot::default();
     walk(case, case, &mut snapshot.files);
     snapshot
+}
+
+/// A larder.yaml with the tenants `t`, `T2` and `default`.
+const SETTINGS: &str = "apiVersion: larder.dev/v1alpha1
+kind: Settings
+spec:
+  tenants: {t: {namespace: t}, T2: {namespace: t2}, default: {namespace: d}}
+";
+
+/// An environment with one image.
+const ENVIRONMENT: &str = "apiVersion: larder.dev/v1alpha1
+kind: Environment
+spec:
+  images:
+    - name: a
+      image: app:1
+";
+
+/// [`SETTINGS`] and some files, read.
+fn load_with<B: AsRef<[u8]>>(files: impl IntoIterator<Item = (impl Into<String>, B)>) -> Environments {
+    load_entries(files.into_iter().map(|(path, bytes)| (path.into(), Entry::File(bytes.as_ref().into()))))
+}
+
+/// [`SETTINGS`] and some entries, read.
+fn load_entries(entries: impl IntoIterator<Item = (String, Entry)>) -> Environments {
+    let mut snapshot = Snapshot { files: entries.into_iter().collect(), ..Snapshot::default() };
+    snapshot.files.entry("larder.yaml".to_owned()).or_insert(Entry::File(SETTINGS.as_bytes().into()));
+    load(&snapshot).unwrap()
 }
 
 fn show(result: &Result<Environments, Failure>) -> String {

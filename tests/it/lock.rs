@@ -11,7 +11,7 @@ use larder::{
         digest::Digest,
         lock::{LockChange, Lockfile, Move, Previous},
     },
-    stages::lock::message::message,
+    stages::lock::message,
 };
 
 /// Runs git in a folder, with no configuration but its own.
@@ -56,13 +56,18 @@ fn git_log_reads_the_trailers() {
     // Names that look like trailers, comments and dividers.
     let crafted = moved("research/Larder-New-Digest: x", "--- Larder-Image: y", None, side("1", "three"));
     let removed = moved("teaching/#intro", "Signed-off-by: z", side("1", "one"), None);
-    let messages = [change(vec![one.clone()]), change(vec![one, crafted, removed])].map(|change| message(&change, "0.1.0"));
+    let messages =
+        [change(vec![one.clone()]), change(vec![one, crafted, removed])].map(|change| message(&change, "0.1.0"));
     for message in &messages {
         git(folder.path(), &["commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--message", message]);
     }
     let log = |format: &str| -> Vec<String> {
         let format = format!("--format={format}");
-        git(folder.path(), &["log", "--reverse", &format]).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        git(folder.path(), &["log", "--reverse", &format])
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect()
     };
     assert_eq!(
         log("%s"),

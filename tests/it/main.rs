@@ -5,6 +5,7 @@
 
 mod git;
 mod load;
+mod lock;
 mod registry;
 mod scenarios;
 mod tidy;

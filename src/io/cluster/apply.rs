@@ -19,24 +19,34 @@ use crate::model::{
 ///
 /// After a failure nothing more is done for that owner, nor in a namespace that could not be made; all others go on.
 /// When `cancelled`, what has been begun is ended and nothing more is begun.
-pub async fn carry_out<C: Cluster>(cluster: &C, plan: Plan, cancelled: &CancellationToken) -> Applied {
+pub async fn carry_out<C: Cluster>(cluster: &C, plan: &Plan, cancelled: &CancellationToken) -> Applied {
     let mut run = Run { cluster, cancelled, broken: Broken::default() };
     let mut outcomes: Vec<Option<Outcome>> = vec![None; plan.changes.len()];
-    let made = namespaces_to_make(&plan);
+    let made = namespaces_to_make(plan);
 
     for kind in Kind::ALL {
-        run.steps(&plan, &mut outcomes, |change| change.action != Action::Delete && change.id.kind == kind).await;
+        run.steps(plan, &mut outcomes, |change| change.action != Action::Delete && change.id.kind == kind).await;
         if kind == Kind::Namespace {
-            run.try_in_new_namespaces(&plan, &mut outcomes, &made).await;
+            run.try_in_new_namespaces(plan, &mut outcomes, &made).await;
         }
     }
     for kind in Kind::ALL.into_iter().rev() {
-        run.steps(&plan, &mut outcomes, |change| change.action == Action::Delete && change.id.kind == kind).await;
+        run.steps(plan, &mut outcomes, |change| change.action == Action::Delete && change.id.kind == kind).await;
     }
 
     let outcomes = outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::NotAttempted));
-    let outcomes = plan.changes.into_iter().zip(outcomes).collect();
-    Applied { outcomes, failures: plan.failures, blocked: plan.blocked }
+    Applied {
+        outcomes: plan.changes.iter().map(bare).zip(outcomes).collect(),
+        failures: plan.failures.clone(),
+        blocked: plan.blocked.clone(),
+    }
+}
+
+/// A change without what makes it large.
+fn bare(change: &Change) -> Change {
+    let Change { id, owner, action, uid, .. } = change;
+    let (id, owner, uid) = (id.clone(), owner.clone(), uid.clone());
+    Change { id, owner, action: *action, uid, diff: String::new(), manifest: None }
 }
 
 /// For what nothing more is done.
@@ -106,7 +116,7 @@ impl<C: Cluster> Run<'_, C> {
         };
         let manifests: Vec<&Manifest> =
             plan.changes.iter().filter(untried).filter_map(|c| c.manifest.as_ref()).collect();
-        let mut refused = each(self.cluster, manifests).await;
+        let mut refused = each(self.cluster, manifests, |_, _| ()).await;
         refused.retain(|_, result| result.is_err());
         for (change, outcome) in plan.changes.iter().zip(outcomes) {
             if let Some(Err(problem)) = refused.remove(&change.id) {

@@ -1,6 +1,6 @@
 //! Comparing many manifests at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
 
@@ -10,37 +10,40 @@ use crate::model::{
     manifest::{Comparison, Kind, Manifest, ObjectId},
 };
 
-/// What the target says about each manifest; the failure of one is no other's.
+/// What `judge` makes of the target's answer about each manifest; the failure of one is no other's. Answers are large, so
+/// none is kept longer than it takes to judge it.
 ///
 /// What goes into a namespace that is made in the same pass cannot be tried before that: it is taken for new, and
 /// [`carry_out`](super::carry_out) tries it when the namespace is there.
-pub async fn compare_all<C: Cluster>(
+pub async fn compare_all<C: Cluster, T>(
     cluster: &C,
     manifests: &[&Manifest],
-) -> BTreeMap<ObjectId, Result<Comparison, Problem>> {
+    judge: impl Fn(&Manifest, &Comparison) -> T + Sync,
+) -> BTreeMap<ObjectId, Result<T, Problem>> {
     let (namespaces, others): (Vec<&Manifest>, Vec<&Manifest>) =
         manifests.iter().copied().partition(|manifest| manifest.id.kind == Kind::Namespace);
-    let mut comparisons = each(cluster, namespaces).await;
+    let judge = |manifest: &Manifest, comparison: &Comparison| (comparison.live.is_none(), judge(manifest, comparison));
+    let mut judged = each(cluster, namespaces, judge).await;
+    // Whether each of these namespaces is new, or why it cannot be made.
+    let new: BTreeMap<String, Option<bool>> =
+        judged.iter().map(|(id, result)| (id.name.clone(), result.as_ref().ok().map(|(new, _)| *new))).collect();
 
-    let named = |wanted: fn(&Result<Comparison, Problem>) -> bool| -> BTreeSet<String> {
-        let matching = comparisons.iter().filter(|(_, result)| wanted(result));
-        matching.map(|(id, _)| id.name.clone()).collect()
-    };
-    let new = named(|result| result.as_ref().is_ok_and(|comparison| comparison.live.is_none()));
-    let failed = named(Result::is_err);
     let mut asked = Vec::new();
     for manifest in others {
-        if new.contains(&manifest.id.namespace) {
-            let applied = manifest.object.clone();
-            comparisons.insert(manifest.id.clone(), Ok(Comparison { live: None, applied }));
-        } else if failed.contains(&manifest.id.namespace) {
-            comparisons.insert(manifest.id.clone(), Err(waits_for_namespace(&manifest.id)));
-        } else {
-            asked.push(manifest);
+        let id = &manifest.id;
+        match new.get(&id.namespace) {
+            Some(Some(true)) => {
+                let nothing = Comparison { live: None, applied: serde_json::Value::Null };
+                judged.insert(id.clone(), Ok(judge(manifest, &nothing)));
+            }
+            Some(None) => {
+                judged.insert(id.clone(), Err(waits_for_namespace(id)));
+            }
+            Some(Some(false)) | None => asked.push(manifest),
         }
     }
-    comparisons.extend(each(cluster, asked).await);
-    comparisons
+    judged.extend(each(cluster, asked, judge).await);
+    judged.into_iter().map(|(id, result)| (id, result.map(|(_, verdict)| verdict))).collect()
 }
 
 /// An object whose namespace is the reason why nothing can be done.
@@ -50,12 +53,17 @@ fn waits_for_namespace(id: &ObjectId) -> Problem {
 }
 
 /// Asks about each, a few at a time.
-pub(super) async fn each<C: Cluster>(
+pub(super) async fn each<C: Cluster, T>(
     cluster: &C,
     manifests: Vec<&Manifest>,
-) -> BTreeMap<ObjectId, Result<Comparison, Problem>> {
+    judge: impl Fn(&Manifest, &Comparison) -> T,
+) -> BTreeMap<ObjectId, Result<T, Problem>> {
+    let judge = &judge;
     stream::iter(manifests)
-        .map(|manifest| async move { (manifest.id.clone(), cluster.compare(manifest).await) })
+        .map(|manifest| async move {
+            let result = cluster.compare(manifest).await;
+            (manifest.id.clone(), result.map(|comparison| judge(manifest, &comparison)))
+        })
         .buffer_unordered(CONCURRENCY)
         .collect()
         .await

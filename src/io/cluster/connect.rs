@@ -1,6 +1,9 @@
 //! From flags to a client of the API server.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use kube::{
     Client, Config,
@@ -18,17 +21,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Requests that wait for the client, at most; far more than are ever under way.
 const QUEUE: usize = 256;
 
-/// Which cluster, and as which larder.
-#[derive(Clone, Debug)]
-pub struct Access {
-    /// A kubeconfig, or several as `KUBECONFIG` lists them; none: `~/.kube/config`, else the pod's own service account.
-    pub kubeconfig: Option<PathBuf>,
-    /// A context of it; none: its current one.
-    pub context: Option<String>,
-    /// This larder's name among those that share the cluster; the value of the instance's label.
-    pub instance: String,
-}
-
 /// The field manager of an instance: `larder`, or `larder-<instance>` for one that is not the `default`.
 pub fn field_manager(instance: &str) -> String {
     match instance {
@@ -38,8 +30,8 @@ pub fn field_manager(instance: &str) -> String {
 }
 
 /// A client, without a request having been sent.
-pub(super) async fn client(access: &Access) -> Result<Client, Problem> {
-    let mut config = config(access).await.map_err(|message| {
+pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, Problem> {
+    let mut config = config(kubeconfig, context).await.map_err(|message| {
         Problem::new(Category::Cluster, message).hint(
             "name a kubeconfig with --kubeconfig or KUBECONFIG, or a folder with --target dir:PATH; in a pod, see that its service account's token is mounted",
         )
@@ -51,12 +43,12 @@ pub(super) async fn client(access: &Access) -> Result<Client, Problem> {
     Ok(builder.with_layer(&BufferLayer::new(QUEUE)).with_layer(&RetryLayer::new(Overload::default())).build())
 }
 
-async fn config(access: &Access) -> Result<Config, String> {
-    let options = KubeConfigOptions { context: access.context.clone(), ..KubeConfigOptions::default() };
-    let said = access.kubeconfig.is_some() || access.context.is_some();
+async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config, String> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let said = kubeconfig.is_some() || context.is_some();
     let from_file = async {
-        let kubeconfig = read(access.kubeconfig.as_ref())?;
-        let proxied = has_proxy(&kubeconfig, access.context.as_ref());
+        let kubeconfig = read(kubeconfig)?;
+        let proxied = has_proxy(&kubeconfig, context);
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
         if !proxied {
             // HTTPS_PROXY is for Git and registries, not for the API server.
@@ -73,7 +65,7 @@ async fn config(access: &Access) -> Result<Config, String> {
     }
 }
 
-fn read(paths: Option<&PathBuf>) -> Result<Kubeconfig, KubeconfigError> {
+fn read(paths: Option<&Path>) -> Result<Kubeconfig, KubeconfigError> {
     let Some(paths) = paths else { return Kubeconfig::read() };
     let mut merged: Option<Kubeconfig> = None;
     // A list skips files that are not there, as kubectl does; a single one must be there.
@@ -89,9 +81,9 @@ fn read(paths: Option<&PathBuf>) -> Result<Kubeconfig, KubeconfigError> {
 }
 
 /// Whether the kubeconfig itself names a proxy for the cluster of that context.
-fn has_proxy(kubeconfig: &Kubeconfig, context: Option<&String>) -> bool {
-    let name = context.or(kubeconfig.current_context.as_ref());
-    let context = kubeconfig.contexts.iter().find(|context| Some(&context.name) == name);
+fn has_proxy(kubeconfig: &Kubeconfig, context: Option<&str>) -> bool {
+    let name = context.or(kubeconfig.current_context.as_deref());
+    let context = kubeconfig.contexts.iter().find(|context| Some(context.name.as_str()) == name);
     let cluster = context.and_then(|context| context.context.as_ref()).map(|context| &context.cluster);
     let cluster = kubeconfig.clusters.iter().find(|named| Some(&named.name) == cluster);
     cluster.and_then(|named| named.cluster.as_ref()).is_some_and(|cluster| cluster.proxy_url.is_some())
@@ -109,12 +101,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named() {
-        let access = Access {
-            kubeconfig: Some("/nonexistent/kubeconfig".into()),
-            context: None,
-            instance: "default".to_owned(),
-        };
-        let text = client(&access).await.err().unwrap().to_string();
+        let text = client(Some(Path::new("/nonexistent/kubeconfig")), None).await.err().unwrap().to_string();
         assert!(text.contains("/nonexistent/kubeconfig") && text.contains("--kubeconfig"), "{text}");
     }
 
@@ -123,9 +110,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         std::fs::write(&path, "apiVersion: v1\nkind: Config\ncontexts: []\nclusters: []\nusers: []\n").unwrap();
-        let access =
-            Access { kubeconfig: Some(path), context: Some("staging".to_owned()), instance: "default".to_owned() };
-        let text = client(&access).await.err().unwrap().to_string();
+        let text = client(Some(&path), Some("staging")).await.err().unwrap().to_string();
         assert!(text.contains("staging"), "{text}");
     }
 }

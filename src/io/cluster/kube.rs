@@ -1,48 +1,63 @@
 //! A real Kubernetes cluster.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use kube::{
     Client,
-    api::{DeleteParams, GetParams, ListParams, ObjectList, PartialObjectMeta, Preconditions},
+    api::{DeleteParams, GetParams, Preconditions},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::{
-    Access, Cluster, connect, field_manager,
-    inventory::{Identity, Shapes},
+    Cluster, connect, field_manager,
+    inventory::Identity,
     path,
     problem::{Attempt, problem},
+    store::Store,
 };
 use crate::model::{
     failure::{Category, Problem},
     manifest::{Comparison, Inventory, Kind, Manifest, ObjectId},
+    report::PassReport,
 };
 
 /// How long an answer may take. Longer than webhooks may (30 s).
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Objects of one page of a list.
-const PAGE: u32 = 500;
-
-/// A Kubernetes cluster, as one instance of larder sees it.
+/// A Kubernetes cluster, as one instance of larder sees it. Clones share connections and what is known.
+#[derive(Clone)]
 pub struct KubeCluster {
     pub(super) client: Client,
-    pub(super) identity: Identity,
-    version: OnceCell<(u32, u32)>,
+    pub(super) identity: Arc<Identity>,
+    pub(super) store: Arc<Store>,
+    version: Arc<OnceCell<(u32, u32)>>,
+    /// Where the status is; none: in the namespace of the pod or of the kubeconfig's context.
+    pub(super) status_namespace: Option<String>,
 }
 
 impl KubeCluster {
     /// A cluster; nothing has been asked yet.
     ///
+    /// `kubeconfig` is a file, or several as `KUBECONFIG` lists them; none: `~/.kube/config`, else the pod's own service
+    /// account. `context` is one of its contexts; none: the current one. `instance` is this larder's name among those
+    /// that share the cluster.
+    ///
     /// # Errors
-    /// When no kubeconfig and no service account can be used.
-    pub async fn connect(access: &Access) -> Result<Self, Problem> {
-        let client = connect::client(access).await?;
-        let identity = Identity { instance: access.instance.clone(), manager: field_manager(&access.instance) };
-        Ok(Self { client, identity, version: OnceCell::new() })
+    /// When neither can be used.
+    pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>, instance: &str) -> Result<Self, Problem> {
+        let client = connect::client(kubeconfig, context).await?;
+        let identity = Arc::new(Identity { instance: instance.to_owned(), manager: field_manager(instance) });
+        let store = Arc::new(Store::new(identity.clone()));
+        Ok(Self { client, store, identity, version: Arc::default(), status_namespace: None })
+    }
+
+    /// The same cluster, with the status in that namespace.
+    #[must_use]
+    pub fn with_status_in(mut self, namespace: Option<String>) -> Self {
+        self.status_namespace = namespace;
+        self
     }
 
     /// Sends a request. None of what is sent or answered is logged.
@@ -64,39 +79,21 @@ impl KubeCluster {
             Err(error) => Err(problem(attempt(id, &id.to_string(), "get"), &error)),
         }
     }
-
-    /// The metadata of all objects of a kind with our label.
-    async fn list(&self, kind: Kind, shapes: &mut Shapes, inventory: &mut Inventory) -> Result<(), Problem> {
-        let what = format!("the list of {}", path::plural(kind));
-        let attempt = Attempt { what: &what, verb: "list", resource: path::plural(kind), namespace: "" };
-        let mut page = ListParams::default().labels(&self.identity.selector()).limit(PAGE);
-        loop {
-            let list: ObjectList<PartialObjectMeta> =
-                self.send(path::all(kind).list_metadata(&page)).await.map_err(|error| problem(attempt, &error))?;
-            inventory.extend(list.items.iter().filter_map(|item| self.identity.entry(kind, &item.metadata, shapes)));
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page.continue_token = Some(token),
-                None => return Ok(()),
-            }
-        }
-    }
 }
 
 impl Cluster for KubeCluster {
     async fn inventory(&self) -> Result<Inventory, Problem> {
-        let mut inventory = BTreeMap::new();
-        let mut shapes = Shapes::default();
-        for kind in Kind::ALL {
-            self.list(kind, &mut shapes, &mut inventory).await?;
+        match self.store.inventory() {
+            Some(known) => Ok(known),
+            None => self.list_all().await,
         }
-        Ok(inventory)
     }
 
     async fn compare(&self, manifest: &Manifest) -> Result<Comparison, Problem> {
         let applied = self.patch(manifest, true).await?;
         // A dry run that would create has no version to show.
         if applied["metadata"]["resourceVersion"].as_str().unwrap_or_default().is_empty() {
-            return Ok(Comparison { live: None, applied });
+            return Ok(Comparison { live: None, applied: Value::Null });
         }
         let live = self.get(&manifest.id).await?;
         if let Some(live) = &live {
@@ -105,30 +102,40 @@ impl Cluster for KubeCluster {
         Ok(Comparison { live, applied })
     }
 
+    async fn publish(&self, report: &PassReport) -> Result<(), Problem> {
+        let status = serde_json::to_string(report).map_err(|error| {
+            Problem::new(Category::Cluster, format!("the status cannot be written as JSON: {error}"))
+        })?;
+        self.write_status(self.status_place(), &self.status_name(), &status).await
+    }
+
     async fn apply(&self, manifest: &Manifest) -> Result<(), Problem> {
-        self.patch(manifest, false).await.map(drop)
+        let writing = self.store.writing(&manifest.id);
+        let object = self.patch(manifest, false).await?;
+        writing.wrote(&object);
+        Ok(())
     }
 
     async fn delete(&self, id: &ObjectId, uid: &str) -> Result<(), Problem> {
         if id.kind == Kind::Namespace {
-            return Err(Problem::new(
-                Category::Policy,
-                format!("{id} is not deleted, because larder never deletes a Namespace"),
-            )
-            .hint(format!("run `kubectl delete namespace {}` if nothing else is in it", id.name)));
+            let message = format!("{id} is not deleted, because larder never deletes a Namespace");
+            return Err(Problem::new(Category::Policy, message)
+                .hint(format!("run `kubectl delete namespace {}` if nothing else is in it", id.name)));
         }
         let uid_is = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
         let params = DeleteParams::background().preconditions(uid_is);
+        let deleting = self.store.deleting(id, uid);
         match self.send::<Value>(path::beside(id).delete(&id.name, &params)).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_conflict() => Err(Problem::new(
-                Category::Conflict,
-                format!("{id} is not the object that was to be deleted: {}", status.message),
-            )
-            .hint("somebody made it anew meanwhile; the next pass looks again")),
-            Err(error) => Err(problem(attempt(id, &id.to_string(), "delete"), &error)),
+            Ok(_) => deleting.done(),
+            Err(kube::Error::Api(status)) if status.is_not_found() => deleting.done(),
+            Err(kube::Error::Api(status)) if status.is_conflict() => {
+                let message = format!("{id} is not the object that was to be deleted: {}", status.message);
+                return Err(Problem::new(Category::Conflict, message)
+                    .hint("somebody made it anew meanwhile; the next pass looks again"));
+            }
+            Err(error) => return Err(problem(attempt(id, &id.to_string(), "delete"), &error)),
         }
+        Ok(())
     }
 
     async fn server_version(&self) -> Option<(u32, u32)> {
@@ -139,6 +146,14 @@ impl Cluster for KubeCluster {
             Some((number(&info.major)?, number(&info.minor)?))
         };
         self.version.get_or_try_init(|| async { ask().await.ok_or(()) }).await.ok().copied()
+    }
+
+    fn has_drifted(&self) -> bool {
+        self.store.has_drifted()
+    }
+
+    async fn drifted(&self) {
+        self.store.drifted().await;
     }
 }
 

@@ -67,17 +67,16 @@ pub(super) fn walk(
     // Below `lock/`, as the comparison goes.
     let only = only.map(|path| path.iter().skip(1).cloned().collect::<Vec<_>>());
 
-    let mut id = from.0;
-    let mut after = lock_tree(&repository, id, &lock).map_err(corrupt)?;
+    let mut commit = repository.find_commit(from.0).map_err(corrupt)?;
+    let mut after = lock_tree(&commit, &lock).map_err(corrupt)?;
     loop {
-        let commit = repository.find_commit(id).map_err(corrupt)?;
-        let parent = commit.parent_ids().next().map(gix::Id::detach);
-        let before = match parent {
+        let parent = match commit.parent_ids().next() {
             // The history that is here ends: what this commit changed is not known.
-            Some(parent) if !repository.has_object(parent) => return Ok(()),
-            Some(parent) => lock_tree(&repository, parent, &lock).map_err(corrupt)?,
+            Some(id) if !repository.has_object(id) => return Ok(()),
+            Some(id) => Some(repository.find_commit(id).map_err(corrupt)?),
             None => None,
         };
+        let before = parent.as_ref().map(|parent| lock_tree(parent, &lock)).transpose().map_err(corrupt)?.flatten();
         if before != after {
             let files = changes::between(&repository, before, after, LOCK, only.as_deref());
             let files = files.map_err(|error| tree_error(options, error))?;
@@ -88,7 +87,7 @@ pub(super) fn walk(
         let Some(parent) = parent else {
             return Ok(());
         };
-        (id, after) = (parent, before);
+        (commit, after) = (parent, before);
     }
 }
 
@@ -177,9 +176,8 @@ fn newest(cache: &Cache) -> Option<ObjectId> {
 }
 
 /// The tree of lockfiles of a commit.
-fn lock_tree(repository: &Repository, commit: ObjectId, lock: &[String]) -> Result<Option<ObjectId>, gix::Error> {
-    let root = repository.find_commit(commit)?.tree_id()?.detach();
-    let found = tree::find(repository, root, lock)?;
+fn lock_tree(commit: &gix::Commit<'_>, lock: &[String]) -> Result<Option<ObjectId>, gix::Error> {
+    let found = tree::find(commit.repo, commit.tree_id()?.detach(), lock)?;
     Ok(found.filter(|(kind, _)| *kind == EntryKind::Tree).map(|(_, id)| id))
 }
 

@@ -7,7 +7,7 @@ use gix::refs::{
     transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog},
 };
 
-use super::{CommitId, GitError, Options, PushError};
+use super::{CommitId, GitError, Options, PushError, pack, refs::short};
 
 /// The hooks that git runs for a push; where one of them is there, git itself has to take the push.
 const HOOKS: [&str; 6] =
@@ -94,6 +94,24 @@ fn is_executable(file: &Path) -> bool {
     file.is_file()
 }
 
+/// Writes new objects into the repository, in a way that leaves its owner able to write there too.
+///
+/// # Errors
+/// [`GitError::Io`].
+pub(super) fn write(repository: &gix::Repository, objects: &gix::odb::memory::Storage) -> Result<(), GitError> {
+    let fail =
+        |error: gix::Error| GitError::Io { path: repository.common_dir().display().to_string(), detail: text(&error) };
+    if repository.git_dir_trust() == gix::sec::Trust::Full {
+        for (kind, data) in objects.values() {
+            gix::objs::Write::write_buf(&repository.objects, *kind, data).map_err(fail)?;
+        }
+        return Ok(());
+    }
+    // Single objects would bring new folders, in which only larder's user could write from then on.
+    let pack = pack::encode(objects)?;
+    pack::store(repository, &mut pack.as_slice()).map_err(fail)
+}
+
 /// Moves `branch` from `parent` to `commit`, if it is still at `parent`.
 ///
 /// # Errors
@@ -124,7 +142,7 @@ pub(super) fn swap(
     let now = now.and_then(|reference| reference.try_id().map(gix::Id::detach));
     let locked = repository.common_dir().join(format!("{branch}.lock")).exists();
     if now != Some(parent.0) || locked {
-        return Err(PushError::Raced { branch: branch.to_owned(), detail: text(&error) });
+        return Err(PushError::Raced { branch: short(branch), detail: text(&error) });
     }
     Err(GitError::Io { path: repository.common_dir().display().to_string(), detail: text(&error) }.into())
 }

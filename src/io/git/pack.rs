@@ -54,8 +54,23 @@ pub(super) fn store(repository: &gix::Repository, pack: &mut dyn BufRead) -> Res
         gix_hash::Kind::Sha1,
         options,
     )?;
+    // Readable for all, as git leaves them; the temporary files that they were are for their owner alone.
+    for file in [&outcome.data_path, &outcome.index_path].into_iter().flatten() {
+        let _ = make_readable(file);
+    }
     if let Some(keep) = outcome.keep_path {
         let _ = std::fs::remove_file(keep);
     }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn make_readable(file: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o444))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_file: &Path) -> std::io::Result<()> {
     Ok(())
 }

@@ -56,10 +56,7 @@ pub(super) fn commit_and_push(
         let pack = pack::encode(&made.objects)?;
         send(options, address, branch, draft.parent, &made, &pack)?;
     } else {
-        for (kind, data) in made.objects.values() {
-            let written = gix::objs::Write::write_buf(&repository.objects, *kind, data);
-            written.map_err(|error| local::corrupt(options, &error))?;
-        }
+        local::write(&repository, &made.objects)?;
         let committer = Signed::new(&options.committer, draft);
         local::swap(options, &repository, branch, (draft.parent, made.id), committer.as_ref())?;
     }
@@ -104,20 +101,20 @@ fn send(
     session.close();
     let text = if words.is_empty() { reason.clone() } else { format!("{words}\n({reason})") };
     if report::is_race(&text) {
-        return Err(PushError::Raced { branch: branch.to_owned(), detail: reason });
+        return Err(PushError::Raced { branch: refs::short(branch), detail: reason });
     }
     if !report::is_declined(&text)
         && let Ok(found) = refs::find(options, address, Some(branch))
         && found.tip != Tip::Commit(parent)
     {
-        return Err(PushError::Raced { branch: branch.to_owned(), detail: reason });
+        return Err(PushError::Raced { branch: refs::short(branch), detail: reason });
     }
-    Err(PushError::Refused { branch: branch.to_owned(), message: text })
+    Err(PushError::Refused { branch: refs::short(branch), message: text })
 }
 
 fn raced(branch: &str, parent: CommitId, at: Option<CommitId>) -> PushError {
     let now = at.map_or_else(|| "is not there any more".to_owned(), |id| format!("is at {id}"));
-    PushError::Raced { branch: branch.to_owned(), detail: format!("it {now}, not at {parent}") }
+    PushError::Raced { branch: refs::short(branch), detail: format!("it {now}, not at {parent}") }
 }
 
 /// Sends command and pack, and reads the report and what the remote says beside it.
@@ -197,7 +194,7 @@ fn confirm(
     (parent, commit): (CommitId, CommitId),
     words: &str,
 ) -> Result<(), PushError> {
-    let refused = |message: String| PushError::Refused { branch: branch.to_owned(), message };
+    let refused = |message: String| PushError::Refused { branch: refs::short(branch), message };
     match refs::find(options, address, Some(branch))?.tip {
         Tip::Commit(tip) if tip == commit => Ok(()),
         Tip::Commit(tip) if tip == parent => {

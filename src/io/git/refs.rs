@@ -128,7 +128,8 @@ fn is_unborn(one: &Ref) -> bool {
     id.is_none_or(gix::oid::is_null) || name == "capabilities^{}"
 }
 
-fn short(name: &str) -> String {
+/// A branch's name without `refs/heads/`.
+pub(super) fn short(name: &str) -> String {
     name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
 }
 

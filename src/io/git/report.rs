@@ -69,7 +69,7 @@ pub(super) fn is_race(text: &str) -> bool {
 /// Whether a rejection is somebody's will: a hook's or a rule's.
 pub(super) fn is_declined(text: &str) -> bool {
     const WORDS: [&str; 6] =
-        ["hook declined", "protected branch", "prohibited", "deny updating", "denied", "currently checked out"];
+        ["declined", "protected branch", "prohibited", "deny updating", "denied", "currently checked out"];
     let text = text.to_ascii_lowercase();
     WORDS.iter().any(|words| text.contains(words))
 }

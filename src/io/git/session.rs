@@ -1,6 +1,9 @@
 //! One conversation with a repository over Git's protocol.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use gix::protocol::{Handshake, handshake, handshake::Ref};
 use gix_transport::{
@@ -15,6 +18,9 @@ use super::{GitError, Options, address::Address, process, process::Process, reda
 
 /// How larder names itself to a remote.
 pub(super) const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
+
+/// How long an HTTP server may be silent, before its answer and within it. How long all takes is not bounded (E18).
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A conversation after its handshake. Ends when it is dropped.
 pub(super) struct Session {
@@ -119,10 +125,13 @@ impl Session {
 /// A transport over HTTP. Certificates are only loaded where there is TLS.
 fn http_transport(url: &gix::Url, version: Protocol) -> Box<dyn Transport + Send> {
     let plain = url.scheme == gix::url::Scheme::Http;
+    // Does nothing when the program has chosen one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let mut transport = http::connect::<http::reqwest::Remote>(url.clone(), version, false);
     let backend = http::reqwest::Options {
         configure_client: Some(Box::new(move |builder| {
-            Ok(if plain { builder.tls_certs_only([]).https_only(false) } else { builder })
+            let builder = builder.timeout(PATIENCE);
+            Ok(if plain { builder.tls_certs_only([]) } else { builder })
         })),
         configure_request: None,
     };

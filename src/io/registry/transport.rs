@@ -134,9 +134,6 @@ impl Transport {
         let host = host_of(&ask.url);
         let mut waited = false;
         loop {
-            if let Some(until) = self.limits.until(&host) {
-                return Err(RegistryError::rate_limited(&host, until));
-            }
             let reply = {
                 let slots = self.slots(&host);
                 let _slot = slots.acquire().await;
@@ -170,6 +167,7 @@ impl Transport {
         let failed = |error: reqwest::Error| RegistryError::transport(host, plain_http, &error.without_url());
         let mut response = request.send().await.map_err(failed)?;
         let (status, headers, url) = (response.status(), response.headers().clone(), response.url().clone());
+        self.counters.note_remaining(host, &headers);
         let encoded = headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity" && !coding.is_empty());
         if encoded && status.is_success() && ask.method != Method::HEAD {
             return Err(RegistryError::new(Kind::Invalid, host, "it answered compressed although it was asked not to"));

@@ -17,9 +17,11 @@ use crate::{
 
 const A: &str = "quay.io/x/a:1";
 
-fn commit(n: u8, files: Vec<(&str, Option<Vec<u8>>, Option<Vec<u8>>)>) -> LockCommit {
-    let file =
-        |(path, old, new): (&str, Option<Vec<u8>>, Option<Vec<u8>>)| FileChange { path: path.to_owned(), old, new };
+/// Path, bytes before, bytes after.
+type Change<'a> = (&'a str, Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn commit(n: u8, files: Vec<Change>) -> LockCommit {
+    let file = |(path, old, new): Change| FileChange { path: path.to_owned(), old, new };
     LockCommit {
         id: format!("{n:02x}").repeat(20),
         author: "Ada <ada@example.org>".to_owned(),

@@ -1,6 +1,9 @@
 //! Collects all that is wrong in one file.
 
-use crate::model::failure::{Category, Failure, Problem, Source};
+use crate::model::{
+    failure::{Category, Failure, Problem, Source},
+    redact::holds_user,
+};
 
 use super::{
     file::API_VERSION,
@@ -108,7 +111,23 @@ pub fn wrong_header(
     }
 }
 
-/// A problem at a place of a file.
-pub fn place_in(source: &Source, place: Place, problem: Problem) -> Problem {
+/// A problem at a place of a file. A message that repeats much of the file is cut, and one that repeats a user and a
+/// password is replaced.
+pub fn place_in(source: &Source, place: Place, mut problem: Problem) -> Problem {
+    const MOST: usize = 300;
+    if holds_user(&problem.message) || problem.hint.as_deref().is_some_and(holds_user) {
+        problem = credentials("credentials do not belong into Git, as in this value");
+    }
+    if let Some((end, _)) = problem.message.char_indices().nth(MOST) {
+        problem.message.truncate(end);
+        problem.message.push('…');
+    }
     problem.at(source, place.line, place.column, place.length)
+}
+
+/// The problem of a file with credentials.
+pub fn credentials(message: impl Into<String>) -> Problem {
+    Problem::new(Category::Credentials, message).hint(
+        "remove them and change the password, since the history keeps it; put the new one into a Secret of the tenant's namespace and name that in `pullSecret`",
+    )
 }

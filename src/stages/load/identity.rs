@@ -60,17 +60,18 @@ pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities
             None => {}
         }
     }
-    let mut folded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // A file in a folder too deep does not break the environment that has the identity by right.
+    for files in candidates.values_mut().filter(|files| files.iter().any(|file| file.form != Form::Nested)) {
+        let nested = files.extract_if(.., |file| file.form == Form::Nested);
+        strays.extend(nested.map(|file| nested_problem(file.path)));
+    }
+    let mut folded: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (id, files) in &candidates {
-        folded.entry(id.to_string().to_lowercase()).or_default().extend(files.iter().map(|file| file.path.to_owned()));
+        folded.entry(id.to_string().to_lowercase()).or_default().extend(files.iter().map(|file| file.path));
     }
     let claims = candidates
         .into_iter()
-        .map(|(id, mut files)| {
-            if files.iter().any(|file| file.form != Form::Nested) {
-                let nested = files.extract_if(.., |file| file.form == Form::Nested);
-                strays.extend(nested.map(|file| nested_problem(file.path)));
-            }
+        .map(|(id, files)| {
             let rivals = folded.get(&id.to_string().to_lowercase()).map_or(&[][..], Vec::as_slice);
             let claim = claim(&id, &files, rivals, settings);
             (id, claim)
@@ -85,7 +86,7 @@ pub fn of_lockfile(path: &str) -> Option<EnvironmentId> {
     Some(EnvironmentId::new(tenant.parse().ok()?, file.strip_suffix(".yaml")?.parse().ok()?))
 }
 
-fn claim<'a>(id: &EnvironmentId, files: &[Candidate<'a>], rivals: &[String], settings: &Settings) -> Claim<'a> {
+fn claim<'a>(id: &EnvironmentId, files: &[Candidate<'a>], rivals: &[&str], settings: &Settings) -> Claim<'a> {
     let [file] = files else {
         return broken(files.iter().map(|file| {
             let others = files.iter().map(|other| other.path).filter(|path| *path != file.path).collect::<Vec<_>>();
@@ -94,7 +95,7 @@ fn claim<'a>(id: &EnvironmentId, files: &[Candidate<'a>], rivals: &[String], set
                 .hint("keep one of these files, as environments/<tenant>/<name>.yaml")
         }));
     };
-    if let Some(rival) = rivals.iter().find(|path| *path != file.path) {
+    if let Some(rival) = rivals.iter().find(|path| **path != file.path) {
         return broken([Problem::new(Category::Name, format!("the path differs from {rival} by case only"))
             .in_file(file.path)
             .hint("rename one of them: many file systems cannot hold both")]);

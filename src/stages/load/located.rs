@@ -33,7 +33,7 @@ impl From<Location> for Place {
     fn from(location: Location) -> Self {
         let number = |number: u64| usize::try_from(number).unwrap_or_default();
         let length = location.span().len();
-        Self { line: number(location.line()), column: number(location.column()), length: number(length.into()) }
+        Self { line: number(location.line()), column: number(location.column()), length: number(length) }
     }
 }
 

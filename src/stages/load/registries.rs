@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 use super::{
-    check::Check,
+    check::{Check, credentials},
     file::settings::Registry,
     located::{Entries, Located, Place},
     yaml,
@@ -51,8 +51,7 @@ fn address<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> Option<T> {
     if text.value.contains('@') {
-        let message = "credentials do not belong into Git, as in this address";
-        check.report_secret(text.place, secret(message, "remove user and password from it, change the password, and put it into a Secret of the tenants' namespaces or into the controller's docker config"));
+        check.report_secret(text.place, credentials("credentials do not belong into Git, as in this address"));
         return None;
     }
     check.read(Some(text), read)

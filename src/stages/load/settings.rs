@@ -6,6 +6,7 @@ use crate::model::{
     environment::{self, Placement, Strategy},
     failure::{Category, Failure, Problem},
     name::Name,
+    redact,
     reference::ImageReference,
     settings::{Confirmed, Defaults, Helpers, Prune, Records, Settings, Tenant},
     snapshot::Entry,
@@ -70,7 +71,8 @@ fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
             .collect(),
     };
     let (hold, pause) = spec.helpers.map(|helpers| (helpers.hold, helpers.pause)).unwrap_or_default();
-    let helpers = Helpers { hold: helper(check, hold.as_ref(), HOLD)?, pause: helper(check, pause.as_ref(), PAUSE)? };
+    let (hold, pause) = (helper(check, hold.as_ref(), HOLD), helper(check, pause.as_ref(), PAUSE));
+    let helpers = Helpers { hold: hold?, pause: pause? };
     Some(Settings { tenants, pools, defaults, registries, records: Records { name: records }, prune, helpers })
 }
 
@@ -181,19 +183,14 @@ fn helper(check: &mut Check<'_>, text: Option<&Located<String>>, default: &str) 
     }
 }
 
-/// An image reference. One with a user is refused without showing its line.
+/// An image reference. One with a user is refused without repeating it.
 pub fn reference(check: &mut Check<'_>, text: &Located<String>) -> Option<ImageReference> {
     use crate::model::reference::ReferenceError;
 
-    match text.value.parse::<ImageReference>() {
-        Ok(reference) => Some(reference),
-        Err(error @ ReferenceError::User) => {
-            check.report_secret(text.place, error.into());
-            None
-        }
-        Err(error) => {
-            check.report(text.place, error.into());
-            None
-        }
+    let reference = text.value.parse::<ImageReference>();
+    if reference.is_err() && redact::holds_user(&text.value) {
+        check.report_secret(text.place, ReferenceError::User.into());
+        return None;
     }
+    check.keep(text.place, reference)
 }

@@ -4,7 +4,7 @@
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let distance = |candidate: &&str| strsim::osa_distance(&word, &candidate.to_lowercase());
-    let limit = word.chars().count().div_ceil(3);
+    let limit = word.chars().count() / 3;
     candidates.into_iter().map(|c| (distance(&c), c)).filter(|(d, _)| *d <= limit).min().map(|(_, c)| c)
 }
 
@@ -31,6 +31,7 @@ mod tests {
             ("pull_secret", Some("pullSecret")),
             ("pullsecret", Some("pullSecret")),
             ("x", None),
+            ("NAME", Some("name")),
             ("", None),
             ("metadata", None),
         ] {

@@ -53,15 +53,39 @@ pub fn read(path: &str, entry: &Entry) -> Result<Source, Problem> {
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source { path: path.to_owned(), text: text.into() };
-    match text.find('\u{feff}') {
-        Some(offset) => {
+    match forbidden(text) {
+        Some((offset, problem)) => {
             let (line, column) = position(&text[..offset]);
-            Err(Problem::new(Category::Syntax, "there is an invisible byte order mark (U+FEFF) inside the file")
-                .at(&source, line, column, 1)
-                .hint("remove it; two files that were joined often leave one"))
+            Err(problem.at(&source, line, column, 1))
         }
         None => Ok(source),
     }
+}
+
+/// The first character that text does not hold, with its offset in bytes.
+fn forbidden(text: &str) -> Option<(usize, Problem)> {
+    let syntax = |message: String, hint: &str| Problem::new(Category::Syntax, message).hint(hint);
+    let mut characters = text.char_indices().peekable();
+    while let Some((offset, c)) = characters.next() {
+        match c {
+            '\n' | '\t' => {}
+            '\r' if characters.peek().is_some_and(|(_, next)| *next == '\n') => {}
+            '\r' => {
+                let message = "there is a carriage return without a line feed".to_owned();
+                return Some((offset, syntax(message, "save the file with LF (or CRLF) line ends")));
+            }
+            '\u{feff}' => {
+                let message = "there is an invisible byte order mark (U+FEFF) inside the file".to_owned();
+                return Some((offset, syntax(message, "remove it; two files that were joined often leave one")));
+            }
+            c if c.is_control() => {
+                let message = format!("there is a control character (U+{:04X}) in the file", u32::from(c));
+                return Some((offset, syntax(message, "remove it")));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The problem of an entry that is no file to be read.
@@ -113,7 +137,7 @@ mod tests {
         let utf16le: Vec<u8> = "\u{feff}a: 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let utf16be: Vec<u8> = "\u{feff}a: 1\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
         let bare: Vec<u8> = "a: 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let cases: [(&[u8], &str); 11] = [
+        let cases: [(&[u8], &str); 14] = [
             // C9
             (b"\xef\xbb\xbf---\na: 1", "ok \"---\\na: 1\""),
             (b"---\n\xef\xbb\xbf# c", "f.yaml:2:1: there is an invisible byte order mark"),
@@ -126,6 +150,9 @@ mod tests {
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "f.yaml: the file is a Git LFS pointer"),
             (b"a: 1\nb: \xff\xfe", "f.yaml:2:4: the file is not UTF-8 text"),
             // C10
+            (b"a: 1\rb: 2\n", "f.yaml:1:5: there is a carriage return without a line feed"),
+            (b"a: \x07\n", "f.yaml:1:4: there is a control character (U+0007)"),
+            (b"a: 1\n\0\n", "f.yaml:2:1: there is a control character (U+0000)"),
             (b"a: 1\r\n", "ok \"a: 1\\r\\n\""),
             (b"", "ok \"\""),
         ];

@@ -234,7 +234,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::float_cmp, reason = "the expected values are exact")]
     fn quantities() {
         for (text, expected) in [
             ("2G", Some(2e9)),

@@ -6,7 +6,7 @@ use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 use crate::model::failure::{Category, Problem, Source};
 
 use super::{
-    check::{place_in, wrong_header},
+    check::{credentials, place_in, wrong_header},
     file::Header,
     located::Place,
     suggest,
@@ -30,13 +30,13 @@ pub fn parse<T: DeserializeOwned>(source: &Source, kind: &str, nodes: usize) -> 
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Err(Problem::new(Category::Schema, "the file is empty")
             .in_file(&source.path)
-            .hint(format!("write an {kind}, or delete the file: an empty one is not taken for a removal")));
+            .hint(format!("begin it with {}; only deleting a file removes anything", beginning(kind))));
     }
-    if let Some(problem) = leading_tab(source, 1, usize::MAX, "\t") {
+    if let Some(problem) = merge_conflict(source).or_else(|| leading_tab(source, 1, usize::MAX, "\t")) {
         return Err(problem);
     }
     serde_saphyr::from_str_with_options(text, options(nodes))
-        .map_err(|error| other_file(source, kind, nodes).unwrap_or_else(|| problem(source, error.without_snippet())))
+        .map_err(|error| better_reason(source, kind, nodes).unwrap_or_else(|| problem(source, &error, nodes)))
 }
 
 fn options(nodes: usize) -> serde_saphyr::Options {
@@ -48,9 +48,14 @@ fn options(nodes: usize) -> serde_saphyr::Options {
     }
 }
 
-/// Whether a file that cannot be read is something else altogether; its first error would only mislead.
-fn other_file(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
-    let header: Header = serde_saphyr::from_str_with_options(&source.text, options(nodes)).ok()?;
+/// A better reason why a file cannot be read: it is something else altogether, so that its first error would only
+/// mislead.
+fn better_reason(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
+    let header: Header = match serde_saphyr::from_str_with_options(&source.text, options(nodes)) {
+        Ok(header) => header,
+        // A mistake in the syntax makes fields look wrong or missing before it is noticed.
+        Err(error) => return Some(problem(source, &error, nodes)).filter(|p| p.category == Category::Syntax),
+    };
     if header.sops.is_some() || source.text.contains("ENC[AES256_GCM,") {
         return Some(
             Problem::new(Category::Syntax, "the file is encrypted by SOPS")
@@ -62,10 +67,24 @@ fn other_file(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
         return Some(place_in(source, place, problem));
     }
     if header.api_version.is_none() && header.kind.is_none() {
-        let hint = format!("such a file starts with `apiVersion: {}` and `kind: {kind}`", super::file::API_VERSION);
+        let hint = format!("such a file begins with {}", beginning(kind));
         return Some(Problem::new(Category::Schema, "apiVersion and kind are missing").at(source, 1, 0, 0).hint(hint));
     }
     None
+}
+
+fn beginning(kind: &str) -> String {
+    format!("`apiVersion: {}` and `kind: {kind}`", super::file::API_VERSION)
+}
+
+/// What `git merge` leaves in a file. Text inside block scalars is indented, so it is not mistaken for that.
+fn merge_conflict(source: &Source) -> Option<Problem> {
+    let index = source.text.lines().position(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))?;
+    Some(
+        Problem::new(Category::Syntax, "there is an unresolved merge conflict")
+            .at(source, index + 1, 0, 0)
+            .hint("keep one side, and remove the lines with <<<<<<<, ======= and >>>>>>>"),
+    )
 }
 
 /// YAML allows a tab in some places before a key, but means nothing by it; people mean indentation.
@@ -84,15 +103,16 @@ fn leading_tab(source: &Source, from: usize, to: usize, start: &str) -> Option<P
 }
 
 /// An error of the YAML library as a problem.
-fn problem(source: &Source, error: &serde_saphyr::Error) -> Problem {
+fn problem(source: &Source, error: &serde_saphyr::Error, nodes: usize) -> Problem {
+    let error = error.without_snippet();
     use serde_saphyr::Error;
 
     let place = error.location().map(Place::from).unwrap_or_default();
     let schema = |message: String| Problem::new(Category::Schema, message);
-    let plain = || UserMessageFormatter::default().format_message(error).into_owned();
+    let plain = || UserMessageFormatter.format_message(error).into_owned();
     let found = match error {
         Error::AliasError { error, .. } => {
-            let mut problem = problem(source, error);
+            let mut problem = problem(source, error, nodes);
             problem.location = place_in(source, place, Problem::new(Category::Syntax, "")).location;
             return problem;
         }
@@ -104,12 +124,13 @@ fn problem(source: &Source, error: &serde_saphyr::Error) -> Problem {
             schema(format!("`{variant}` is not allowed here")).hint(suggest::hint(variant, expected.iter().copied()))
         }
         Error::DuplicateMappingKey { key, .. } => {
-            let first = duplicates::first_line(&source.text, place);
+            let first = duplicates::first_line(&source.text, place, options(nodes));
             duplicate(key.as_deref().unwrap_or("?"), first)
         }
         Error::Unexpected { expected, .. } => unexpected(source, place, expected),
         Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
             schema("a single word is expected here".to_owned())
+                .hint("write one of the words that the documentation lists")
         }
         Error::MultipleDocuments { .. } => schema("the file holds several YAML documents".to_owned())
             .hint("write a file for each: its path is its identity"),
@@ -129,6 +150,11 @@ fn problem(source: &Source, error: &serde_saphyr::Error) -> Problem {
             Problem::new(Category::Syntax, "the file is too large or too deep, aliases expanded")
                 .hint("split it, and use fewer aliases")
         }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            Problem::new(Category::Syntax, "this alias is inside of what it stands for").hint("remove the alias")
+        }
+        Error::UnknownAnchor { .. } => Problem::new(Category::Syntax, "this alias has no anchor before it")
+            .hint("define it with `&name`, or write the value in quotes if it is meant to begin with `*`"),
         Error::TaggedScalarCannotDeserializeIntoString { .. }
         | Error::SerdeInvalidType { .. }
         | Error::SerdeInvalidValue { .. }
@@ -153,15 +179,10 @@ pub fn duplicate(key: &str, first: Option<usize>) -> Problem {
 
 fn unknown_field(source: &Source, place: Place, field: &str, expected: &[&str]) -> Problem {
     if SECRETS.iter().any(|secret| secret.eq_ignore_ascii_case(field)) {
-        let mut problem = place_in(
-            source,
-            place,
-            Problem::new(Category::Credentials, format!("credentials do not belong into Git, as in `{field}`")),
-        );
+        let message = format!("credentials do not belong into Git, as in `{field}`");
+        let mut problem = place_in(source, place, credentials(message));
         problem.source = None;
-        return problem.hint(
-            "remove them and change the password, since the history keeps it; put the new one into a Secret of the tenant's namespace and name that in `pullSecret`",
-        );
+        return problem;
     }
     let hint = match field {
         "metadata" => "remove it: the file's path is its identity".to_owned(),
@@ -178,7 +199,7 @@ fn unexpected(source: &Source, place: Place, expected: &str) -> Problem {
         "string scalar" => ("a text", "write one value, in quotes if it holds special characters"),
         "sequence start" if rest.starts_with('-') => ("a list", "write a space after the dash"),
         "sequence start" => ("a list", "write each item on a line of its own, after `- `"),
-        "mapping start" if rest.split_whitespace().next().is_some_and(|word| word.contains(':')) => {
+        "mapping start" if rest.split_whitespace().next().is_some_and(|word| word.trim_matches(':').contains(':')) => {
             ("a mapping", "write a space after the colon")
         }
         "mapping start" => ("a mapping", "write `key: value` lines here"),

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::model::{
     failure::{Category, Problem},
-    lock::{Lock, LockChange},
+    lock::{Lock, LockChange, Previous},
     resolution::Resolution,
 };
 
@@ -31,7 +31,7 @@ fn answered(reference: &str, word: &str) -> Resolution {
 
 /// `name old → new` of each move, digests as the words they belong to.
 fn moves(change: &LockChange) -> Vec<String> {
-    let word = |found: &Option<crate::model::lock::Previous>| match found {
+    let word = |found: &Option<Previous>| match found {
         None => "-".to_owned(),
         Some(entry) => {
             let known = ["one", "two", "three"].into_iter().find(|word| digest(word) == entry.digest);
@@ -222,6 +222,15 @@ fn former_digests_are_kept_newest_first_without_repetition() {
         let expected: Vec<_> = expected.iter().map(|word| digest(word)).collect();
         assert_eq!(former(&lock), expected, "after {word}");
     }
+    let mut edited = lock.clone();
+    let entry =
+        edited.get_mut(&id("research/geo")).unwrap().as_mut().unwrap().images.get_mut(&name("notebook")).unwrap();
+    entry.previous = [digest("four"), digest("one"), digest("one"), digest("two")]
+        .map(|digest| Previous { reference: A.parse().unwrap(), digest })
+        .to_vec();
+    let edited = change(&environments, &edited, &answered(A, "five")).lock;
+    assert_eq!(former(&edited), [digest("four"), digest("one")], "whatever a person made of it");
+
     environment.puller.retain = 1;
     let fewer = change(&batch([environment.clone()]), &lock, &Resolution::new());
     assert_eq!((fewer.files.len(), fewer.moves.len(), former(&fewer.lock)), (1, 0, vec![digest("one")]));

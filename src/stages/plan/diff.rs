@@ -5,7 +5,7 @@ use similar::TextDiff;
 
 use crate::model::{
     manifest::{Comparison, MANIFEST_ANNOTATION, Manifest, ObjectId},
-    plan::Action,
+    plan::{Action, Verdict},
     yaml::to_yaml,
 };
 
@@ -19,7 +19,13 @@ const SERVER: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "
 /// What happens to an object, and a unified diff of its YAML, without Secrets' values.
 ///
 /// A new object is shown as it is sent, a changed one as the server would keep it, so that `1000m` and `1` are equal.
-pub(super) fn compare(manifest: &Manifest, comparison: &Comparison, revision: &str) -> (Action, String) {
+/// `revision` says what manifests were rendered from, for the header of the diff: `commit 1a2b3c4`.
+pub fn judge(manifest: &Manifest, comparison: &Comparison, revision: &str) -> Verdict {
+    let (action, diff) = compare(manifest, comparison, revision);
+    Verdict { action, diff }
+}
+
+fn compare(manifest: &Manifest, comparison: &Comparison, revision: &str) -> (Action, String) {
     let id = &manifest.id;
     let Some(live) = &comparison.live else {
         let mut new = shown(&manifest.object);

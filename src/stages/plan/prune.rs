@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Rules, diff};
+use super::diff;
 use crate::{
     model::{
         failure::Failure,
         manifest::{Inventory, Kind, Manifests, ObjectId, Owner},
         name::EnvironmentId,
         plan::{Action, Blocked, Change},
+        settings::Prune,
     },
     stages::budget,
 };
@@ -23,22 +24,24 @@ pub(super) fn prune(
     manifests: &Manifests,
     inventory: &Inventory,
     failures: &BTreeMap<Owner, Failure>,
-    rules: Rules<'_>,
+    held: &BTreeSet<Owner>,
+    budget: &Prune,
 ) -> Pruned {
     let wanted: BTreeSet<&ObjectId> = manifests.values().flatten().flatten().map(|manifest| &manifest.id).collect();
     let existing: BTreeSet<EnvironmentId> =
         inventory.values().filter_map(|entry| environment(&entry.owner)).cloned().collect();
-    let gone = |id: &EnvironmentId| fate(&Owner::Environment(id.clone()), manifests, failures, rules) == Fate::Gone;
+    let gone = |id: &EnvironmentId| fate(&Owner::Environment(id.clone()), manifests, failures, held) == Fate::Gone;
     let removed: BTreeSet<EnvironmentId> = existing.iter().filter(|id| gone(id)).cloned().collect();
-    let blocked = budget::decide(&existing, &removed, rules.prune).err();
+    let declared = || manifests.keys().chain(held).filter_map(environment);
+    let present = declared().cloned().collect();
+    let blocked = budget::decide_beside(&existing, &removed, &present, budget).err().map(|blocked| *blocked);
     let stays = |id: &EnvironmentId| blocked.as_ref().is_some_and(|blocked| blocked.environments.contains(id));
 
     // A tenant's records list what its environments hold, so they stay as long as one of these does.
-    let declared = manifests.keys().chain(rules.held).filter_map(environment);
     let remaining = existing.iter().filter(|id| !removed.contains(id) || stays(id));
-    let tenants: BTreeSet<_> = declared.chain(remaining).map(|id| &id.tenant).collect();
+    let tenants: BTreeSet<_> = declared().chain(remaining).map(|id| &id.tenant).collect();
 
-    let goes = |owner: &Owner| match (fate(owner, manifests, failures, rules), owner) {
+    let goes = |owner: &Owner| match (fate(owner, manifests, failures, held), owner) {
         (Fate::Shrunk, _) => true,
         (Fate::Stays, _) => false,
         (Fate::Gone, Owner::Environment(id)) => !stays(id),
@@ -72,8 +75,8 @@ enum Fate {
     Stays,
 }
 
-fn fate(owner: &Owner, manifests: &Manifests, failures: &BTreeMap<Owner, Failure>, rules: Rules<'_>) -> Fate {
-    if rules.held.contains(owner) || failures.contains_key(owner) {
+fn fate(owner: &Owner, manifests: &Manifests, failures: &BTreeMap<Owner, Failure>, held: &BTreeSet<Owner>) -> Fate {
+    if held.contains(owner) || failures.contains_key(owner) {
         Fate::Stays
     } else if manifests.contains_key(owner) {
         Fate::Shrunk

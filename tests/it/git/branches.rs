@@ -1,6 +1,9 @@
 //! Branches that vanish, are renamed, rewritten or share their name; repositories of unusual forms.
 
-use std::{fs, os::unix::process::CommandExt as _};
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+};
 
 use larder::io::git::{GitError, PushError, Repository, Tip};
 
@@ -193,9 +196,18 @@ fn a_repository_of_another_user_is_read_and_its_hooks_explained() {
     assert_eq!(tip(&mut repository), first);
     repository.fetch(&first).unwrap();
     let error = push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]).unwrap_err();
+    assert_eq!(tip(&mut repository), first);
     assert!(error.to_string().contains("dubious ownership"), "{error:?}");
     let hint = format!("git config --global --add safe.directory {}", world.up().display());
     assert!(error.hint().contains(&hint), "{}", error.hint());
+    // Without hooks git is not needed, and every folder stays its owner's.
+    fs::remove_file(world.up().join("hooks/post-receive")).unwrap();
+    let second = pushed(push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]));
+    assert_eq!(tip(&mut repository), second);
+    let find = std::process::Command::new("find").arg(world.up()).args(["-type", "d", "!", "-uid", "12345"]).output();
+    assert_eq!(String::from_utf8(find.unwrap().stdout).unwrap(), "");
+    let closed = std::process::Command::new("find").arg(world.up()).args(["-type", "f", "!", "-perm", "-044"]).output();
+    assert_eq!(String::from_utf8(closed.unwrap().stdout).unwrap(), "");
 }
 
 /// Set for the process that has nothing.
@@ -208,8 +220,10 @@ fn no_home_no_user_entry_and_a_read_only_place() {
     let server = Server::start(&world, None);
     let cache = world.root().join("cache");
     fs::create_dir(&cache).unwrap();
-    let own = std::process::Command::new("chown").args(["-R", "4242:4242"]).arg(&cache).status().unwrap();
-    assert!(own.success(), "this test gives files to another user: run it as root");
+    let own = world.root().join("own.git");
+    world.git(&world.root(), &["clone", "-q", "--bare", "up.git", "own.git"]);
+    let given = std::process::Command::new("chown").args(["-R", "4242:4242"]).args([&cache, &own]).status().unwrap();
+    assert!(given.success(), "this test gives files to another user: run it as root");
     world.git(&world.root(), &["config", "--global", "safe.directory", "*"]);
     let open = std::process::Command::new("chmod").args(["a+rx"]).arg(world.root()).status().unwrap();
     assert!(open.success());
@@ -218,7 +232,8 @@ fn no_home_no_user_entry_and_a_read_only_place() {
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut child = std::process::Command::new(program);
     child.args(["--exact", "git::branches::in_a_bare_world", "--nocapture"]).current_dir("/");
-    child.env_clear().env(BARE, format!("{} {}", server.url(), cache.display())).uid(4242).gid(4242);
+    child.env_clear().env("PATH", "/nonexistent").uid(4242).gid(4242);
+    child.env(BARE, format!("{} {} {}", server.url(), cache.display(), own.display()));
     let output = loop {
         // Another test's new process may still hold the copy open for writing.
         match child.output() {
@@ -240,11 +255,25 @@ fn in_a_bare_world() {
     };
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = arguments.into_string().unwrap();
-    let (url, cache) = arguments.split_once(' ').unwrap();
-    let mut options = super::world::options(url);
-    options.cache = cache.into();
-    let mut repository = Repository::open(options).unwrap();
+    let [url, cache, own] = arguments.split(' ').collect::<Vec<_>>()[..] else { panic!("{arguments}") };
+    for url in [url, own] {
+        let mut options = super::world::options(url);
+        options.cache = cache.into();
+        let mut repository = Repository::open(options).unwrap();
+        let first = tip(&mut repository);
+        repository.fetch(&first).unwrap();
+        pushed(push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]));
+    }
+    // There is no git program here, and none was missed; only hooks need one.
+    let hook = format!("{own}/hooks/update");
+    fs::write(&hook, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut repository = Repository::open(super::world::options(own)).unwrap();
     let first = tip(&mut repository);
-    repository.fetch(&first).unwrap();
-    pushed(push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]));
+    let error = push(&mut repository, first, &[("lock/a/x.yaml", "newer\n")]).unwrap_err();
+    assert!(matches!(&error, PushError::Git(GitError::Program { program, .. }) if program == "git"), "{error:?}");
+    assert!(error.hint().contains("hooks"), "{}", error.hint());
+    let mut repository = Repository::open(super::world::options("ssh://git@127.0.0.1:9/x.git")).unwrap();
+    let error = repository.tip().unwrap_err();
+    assert!(matches!(&error, GitError::Program { program, .. } if program == "ssh"), "{error:?}");
 }

@@ -55,7 +55,8 @@ fn a_damaged_cache_is_made_anew() {
     let first = tip(&mut repository);
     let cache = world.root().join("cache/trees");
     let whole = repository.fetch(&first).unwrap();
-    let damages: [(&str, fn(&Path)); 5] = [
+    type Damage = (&'static str, fn(&Path));
+    let damages: [Damage; 5] = [
         ("no objects", |cache| fs::remove_dir_all(cache.join("objects/pack")).unwrap()),
         ("no HEAD", |cache| fs::remove_file(cache.join("HEAD")).unwrap()),
         ("nothing", |cache| fs::remove_dir_all(cache).unwrap()),

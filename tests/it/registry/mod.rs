@@ -178,3 +178,23 @@ async fn the_token_services_authority_is_its_own() {
     let failure = resolve(&registries, &format!("{host}/team/app"), &none).await.unwrap_err();
     assert!(failure.to_string().contains("/token failed with status 404"), "{failure}");
 }
+
+#[tokio::test]
+async fn from_https_nothing_leads_to_http() {
+    let authority = Authority::new();
+    let elsewhere = wiremock::MockServer::start().await;
+    // A redirect of a blob
+    let registry = Registry::redirecting(&authority, &elsewhere.uri());
+    let image = push(&registry, "team/app", "1").await;
+    let ca = one(registry.host(), trusting(CertificateAuthority::Pem(authority.pem())));
+    let reference = format!("{}/team/app@{}", registry.host(), image.manifest);
+    let failure = resolve(&ca, &reference, &fixed(registry.host(), PASSWORD)).await.unwrap_err();
+    assert!(failure.to_string().contains("it leads from https to http"), "{failure}");
+    // A token service
+    let registry = Registry::with_tokens(&authority, &format!("{}/token", elsewhere.uri()));
+    let ca = one(registry.host(), trusting(CertificateAuthority::Pem(authority.pem())));
+    let failure =
+        resolve(&ca, &format!("{}/team/app", registry.host()), &fixed(registry.host(), PASSWORD)).await.unwrap_err();
+    assert!(failure.to_string().contains("over plain http"), "{failure}");
+    assert!(elsewhere.received_requests().await.unwrap().is_empty());
+}

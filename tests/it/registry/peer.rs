@@ -8,7 +8,7 @@ use std::{
 };
 
 use larder::model::digest::Digest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub(super) const USER: &str = "puller";
@@ -70,15 +70,27 @@ pub(super) struct Registry {
 impl Registry {
     /// Plain http, for everybody.
     pub(super) fn open() -> Self {
-        Self::start(None)
+        Self::start(None, &json!({}))
     }
 
     /// https by a private authority, for [`USER`] with [`PASSWORD`].
     pub(super) fn private(authority: &Authority) -> Self {
-        Self::start(Some(authority))
+        Self::start(Some(authority), &json!({}))
     }
 
-    fn start(authority: Option<&Authority>) -> Self {
+    /// As [`Registry::private`], but its blobs are elsewhere: it redirects to this address.
+    pub(super) fn redirecting(authority: &Authority, to: &str) -> Self {
+        let redirect = json!([{"name": "redirect", "options": {"baseurl": to}}]);
+        Self::start(Some(authority), &json!({"middleware": {"storage": redirect}}))
+    }
+
+    /// https by a private authority, for those who have a token from this address.
+    pub(super) fn with_tokens(authority: &Authority, realm: &str) -> Self {
+        let token = json!({"realm": realm, "service": "tests", "issuer": "tests", "rootcertbundle": authority.file()});
+        Self::start(Some(authority), &json!({"auth": {"token": token}}))
+    }
+
+    fn start(authority: Option<&Authority>, more: &Value) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name).display().to_string();
         let mut config = json!({
@@ -93,6 +105,9 @@ impl Registry {
             let file = |name: &str| authority.0.path().join(name).display().to_string();
             config["auth"] = json!({"htpasswd": {"realm": "tests", "path": path("htpasswd")}});
             config["http"]["tls"] = json!({"certificate": file("server.pem"), "key": file("server.key")});
+        }
+        for (key, value) in more.as_object().into_iter().flatten() {
+            config[key] = value.clone();
         }
         fs::write(path("config.yml"), config.to_string()).unwrap();
         let mut process = Command::new("docker-registry")

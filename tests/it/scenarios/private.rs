@@ -9,8 +9,8 @@ use super::{
 
 #[test]
 fn a_private_registry_needs_nothing_but_a_pull_secret_and_its_authority() {
-    run(Command::new(script("private-registry")).arg("up"));
-    let state = "/var/tmp/local-cluster/private";
+    let output = run(Command::new(script("private-registry")).arg("up"));
+    let state = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     let (ca, login) = (format!("{state}/ca.crt"), format!("{state}/login"));
     let world = World::new("private", &["research"]);
     let reference = format!("127.0.0.1:5443/{}/notebook:1", world.id);

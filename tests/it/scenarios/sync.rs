@@ -14,9 +14,7 @@ fn coverage(status: &serde_json::Value, environment: &str, image: &str) -> (u64,
 /// The nodes hold the digest, by the kubelet's own word.
 fn nodes_hold(world: &World, image: &str, digest: &str) {
     for node in NODES {
-        wait_for(&format!("{node} to hold {image}@{digest}"), || {
-            world.digests_on(node, image).iter().any(|held| held == digest).then_some(())
-        });
+        wait_for(&format!("{node} to hold {image}@{digest}"), || world.holds(node, image, digest).then_some(()));
     }
 }
 

@@ -20,6 +20,10 @@ pub struct World {
     /// A word that no other scenario uses: in namespaces, image names and the instance.
     pub id: String,
     folder: TempDir,
+    /// Hosts that the local registry serves images of.
+    hosts: Vec<String>,
+    /// The bare repository.
+    bare: PathBuf,
 }
 
 impl World {
@@ -27,7 +31,9 @@ impl World {
     pub fn new(name: &str, tenants: &[&str]) -> Self {
         let id = format!("{name}-{:05}", fastrand::u32(..100_000));
         let folder = TempDir::new().unwrap();
-        let world = Self { id, folder };
+        let hosts = ["quay.io", "ghcr.io", "docker.io", "registry.k8s.io"].map(str::to_owned).to_vec();
+        let bare = folder.path().join("environments.git");
+        let world = Self { id, folder, hosts, bare };
         world.git_at(&world.path(""), &["init", "-q", "--bare", "-b", "main", "environments.git"]);
         world.git_at(&world.path(""), &["clone", "-q", "environments.git", "clone"]);
         world.commit(&[("larder.yaml", &world.settings(tenants, ""))], "Begin");
@@ -41,10 +47,26 @@ impl World {
             text += &format!("    {tenant}: {{namespace: {}, createNamespace: true}}\n", self.namespace(tenant));
         }
         text += "  registries:\n";
-        for host in ["quay.io", "ghcr.io", "docker.io", "registry.k8s.io"] {
+        for host in &self.hosts {
             text += &format!("    {host}: {{mirrors: [\"http://127.0.0.1:5000/{host}\"]}}\n");
         }
         text + more
+    }
+
+    /// Lets `settings` send these hosts to the local registry as well.
+    pub fn mirror<'a>(&mut self, hosts: impl Iterator<Item = &'a str>) {
+        self.hosts.extend(hosts.map(str::to_owned));
+        self.hosts.sort_unstable();
+        self.hosts.dedup();
+    }
+
+    /// Moves the bare repository to where the Git server of that folder serves it, under the name of this world.
+    pub fn serve_from(&mut self, folder: &str) {
+        let served = Path::new(folder).join(format!("repositories/{}.git", self.id));
+        fs::create_dir_all(served.parent().unwrap()).unwrap();
+        run(Command::new("cp").args(["-r"]).arg(&self.bare).arg(&served));
+        self.git_at(&self.path("clone"), &["remote", "set-url", "origin", &served.display().to_string()]);
+        self.bare = served;
     }
 
     /// The namespace of a tenant.
@@ -64,7 +86,7 @@ impl World {
 
     /// The bare repository's path, as `--repo` takes it.
     pub fn repository(&self) -> String {
-        self.path("environments.git").display().to_string()
+        self.bare.display().to_string()
     }
 
     /// Pushes tiny images to the local registry with the options of `tests/cluster/image`; name → digest.
@@ -116,7 +138,7 @@ impl World {
 
     /// A Git command in the bare repository; its output without the last newline.
     pub fn git(&self, arguments: &[&str]) -> String {
-        self.git_at(&self.path("environments.git"), arguments)
+        self.git_at(&self.bare, arguments)
     }
 
     fn git_at(&self, folder: &Path, arguments: &[&str]) -> String {
@@ -179,7 +201,12 @@ impl World {
 
     /// Waits until every eligible node holds every image.
     pub fn wait_until_warm(&self) -> Value {
-        let (warm, status) = self.status(&["--wait", "--timeout", "2m"]);
+        self.wait_until_warm_within("2m")
+    }
+
+    /// The same, for as long as that.
+    pub fn wait_until_warm_within(&self, timeout: &str) -> Value {
+        let (warm, status) = self.status(&["--wait", "--timeout", timeout]);
         assert!(warm, "not warm: {status:#}");
         status
     }
@@ -206,13 +233,18 @@ impl World {
         versions("serviceaccounts,configmaps", "resourceVersion") + &versions("daemonsets", "generation")
     }
 
-    /// The digests that a node's own image store holds for a repository.
-    pub fn digests_on(&self, node: &str, repository: &str) -> Vec<String> {
-        let images = self.object("node", "", node);
-        let names = images["status"]["images"].as_array().cloned().unwrap_or_default();
-        let names = names.iter().flat_map(|image| image["names"].as_array().cloned().unwrap_or_default());
-        let prefix = format!("{repository}@");
-        names.filter_map(|name| name.as_str()?.strip_prefix(&prefix).map(str::to_owned)).collect()
+    /// All digests of a node's own image store.
+    pub fn all_digests_on(&self, node: &str) -> String {
+        let socket = format!("/run/local-cluster/{node}.sock");
+        let output = run(Command::new("ctr").args(["-a", &socket, "-n", "k8s.io", "images", "ls"]));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Whether a node's own image store holds that digest of a repository.
+    pub fn holds(&self, node: &str, repository: &str, digest: &str) -> bool {
+        self.all_digests_on(node)
+            .lines()
+            .any(|line| line.starts_with(&format!("{repository}")) && line.contains(digest))
     }
 }
 
@@ -326,7 +358,8 @@ pub fn kubectl(arguments: &[&str]) -> String {
     String::from_utf8(run(Command::new(kubectl_path()).arg(config()).args(arguments)).stdout).unwrap()
 }
 
-fn config() -> String {
+/// The flag that names the cluster.
+pub fn config() -> String {
     format!("--kubeconfig={}", kubeconfig())
 }
 
@@ -337,7 +370,8 @@ pub fn kubeconfig() -> String {
     path
 }
 
-fn kubectl_path() -> PathBuf {
+/// Where `kubectl` is.
+pub fn kubectl_path() -> PathBuf {
     let home = std::env::var("CLUSTER_HOME")
         .unwrap_or_else(|_| format!("{}/.cache/local-cluster", std::env::var("HOME").unwrap_or_default()));
     let built = Path::new(&home).join("bin/kubectl");

@@ -330,3 +330,19 @@ async fn redirects_leave_credentials_behind() {
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 3 && seen.iter().all(Option::is_none), "{seen:?}");
 }
+
+#[tokio::test]
+async fn a_redirects_target_gets_no_credentials_by_its_own_challenge() {
+    // The registry sends on at once, and the target names a token service of its own: that one is not asked.
+    let service = tokens(|_| status(200).set_body_string(r#"{"token":"T"}"#)).await;
+    let (_, other) = bearer(&format!("http://{}/token", service.host()), "").await;
+    let target = other.host();
+    let fake = Fake::new(move |request| {
+        status(307).append_header("Location", format!("http://{target}{}", request.url.path()))
+    })
+    .await;
+    let failure = resolve(&fake, &Given::both(&keyring(&[(&fake.host(), "u", CANARY)]))).await.unwrap_err();
+    assert_eq!(failure.category(), Category::Credentials, "{failure}");
+    assert!(failure.to_string().contains("not sent there"), "{failure}");
+    assert!(service.log().await.is_empty());
+}

@@ -5,10 +5,18 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 use wiremock::ResponseTemplate;
 
 use super::support::{Fake, Given, Image, client, plain, request, resolve, resolve_known, status};
-use crate::model::failure::Category;
+use crate::model::{
+    digest::Digest,
+    failure::Category,
+    registries::{Registries, RegistryOptions},
+};
 
 #[tokio::test]
 async fn a_rate_limit_is_never_answered_with_a_get() {
@@ -84,45 +92,59 @@ async fn words_of_a_get_are_shown() {
 }
 
 #[tokio::test]
+async fn the_remaining_quota_is_known() {
+    // T14
+    for (value, expected) in [("76;w=21600", Some(76)), ("100", Some(100)), ("many", None)] {
+        let image = Image::new();
+        let digest = image.digest();
+        let fake = Fake::new(move |request| image.answer(request).append_header("RateLimit-Remaining", value)).await;
+        let client = client(&plain(&[&fake]));
+        client.resolve(request(&format!("{}/a", fake.host()), Some(&digest)), &Given::none()).await.unwrap();
+        assert_eq!(client.remaining_quota().get(&fake.host()).copied(), expected, "{value}");
+    }
+}
+
+/// Answers every request of a connection with this digest, until it is closed.
+async fn answer(mut stream: TcpStream, digest: Digest) {
+    let answer = format!("HTTP/1.1 200 OK\r\nDocker-Content-Digest: {digest}\r\nContent-Length: 5\r\n\r\n");
+    while stream.write_all(answer.as_bytes()).await.is_ok() && stream.read(&mut [0; 8192]).await.unwrap_or(0) > 0 {}
+}
+
+#[tokio::test]
 async fn at_most_sixteen_at_a_time() {
-    // The first answers are held back until 16 requests are there; a 17th must not come before one has its answer.
-    let image = Image::new();
-    let digest = image.digest();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // 16 requests come and are not answered; the next connection is not a 17th of them, but the test's own.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let full = Arc::new(tokio::sync::Barrier::new(16));
-    let server = tokio::spawn({
-        let (now, most, digest) = (now.clone(), most.clone(), digest.clone());
-        async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let (now, most, full, digest) = (now.clone(), most.clone(), full.clone(), digest.clone());
-                tokio::spawn(async move {
-                    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-                    let (mut read, mut write) = stream.into_split();
-                    let mut buffer = [0; 8192];
-                    while read.read(&mut buffer).await.unwrap_or(0) > 0 {
-                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                        full.wait().await;
-                        now.fetch_sub(1, Ordering::SeqCst);
-                        let answer =
-                            format!("HTTP/1.1 200 OK\r\nDocker-Content-Digest: {digest}\r\nContent-Length: 5\r\n\r\n");
-                        write.write_all(answer.as_bytes()).await.unwrap();
-                    }
-                });
-            }
+    let digest = Digest::sha256(b"known");
+    let options = RegistryOptions { plain_http: true, ..RegistryOptions::default() };
+    let client = client(&Registries([(host.clone(), options)].into()));
+    let requests = (0..64).map(|tag| request(&format!("{host}/team/app:{tag}"), Some(&digest))).collect();
+    let asked = tokio::spawn(async move { client.resolve_all(requests, &Given::none()).await });
+    let mut held = Vec::new();
+    while held.len() < 16 {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        assert!(stream.read(&mut [0; 8192]).await.unwrap() > 0);
+        held.push(stream);
+    }
+    let own = TcpStream::connect(&host).await.unwrap();
+    let (_, next) = listener.accept().await.unwrap();
+    assert_eq!(next, own.local_addr().unwrap());
+    for stream in held {
+        tokio::spawn(answer(stream, digest.clone()));
+    }
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let digest = digest.clone();
+            tokio::spawn(async move {
+                if stream.read(&mut [0; 8192]).await.unwrap_or(0) > 0 {
+                    answer(stream, digest).await;
+                }
+            });
         }
     });
-    let mut registries = plain(&[]);
-    registries
-        .0
-        .insert(host.clone(), crate::model::registries::RegistryOptions { plain_http: true, ..Default::default() });
-    let requests = (0..64).map(|tag| request(&format!("{host}/team/app:{tag}"), Some(&digest))).collect();
-    let resolution = client(&registries).resolve_all(requests, &Given::none()).await;
+    let resolution = asked.await.unwrap();
+    assert_eq!(resolution.len(), 64);
     assert!(resolution.values().all(Result::is_ok), "{resolution:?}");
-    assert_eq!(most.load(Ordering::SeqCst), 16);
-    server.abort();
 }
 
 #[tokio::test]

@@ -10,11 +10,8 @@ use serde::{
 use super::super::located::{Located, Place};
 
 /// The line of the first key of the same mapping that equals the one at `second`.
-pub fn first_line(text: &str, second: Place) -> Option<usize> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
-        with_snippet: false,
-    };
+pub fn first_line(text: &str, second: Place, mut options: serde_saphyr::Options) -> Option<usize> {
+    options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::PassThrough;
     find(&serde_saphyr::from_str_with_options(text, options).ok()?, second)
 }
 
@@ -120,7 +117,8 @@ mod tests {
             ("a: [", (1, 1), None),
         ];
         for (text, (line, column), expected) in cases {
-            assert_eq!(first_line(text, Place { line, column, length: 1 }), expected, "{text:?}");
+            let place = Place { line, column, length: 1 };
+            assert_eq!(first_line(text, place, serde_saphyr::Options::default()), expected, "{text:?}");
         }
     }
 }

@@ -121,7 +121,7 @@ fn wrong_version(version: &str, kind: &str, source: &Source) -> Problem {
 
 fn malformed(error: &serde_saphyr::Error, source: &Source) -> Problem {
     let error = error.without_snippet();
-    let message = UserMessageFormatter::default().format_message(error).into_owned();
+    let message = UserMessageFormatter.format_message(error).into_owned();
     let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
     let place = |number: u64| usize::try_from(number).unwrap_or(0);
     problem(&format!("the lockfile cannot be read: {message}")).at(source, place(line), place(column), 0)

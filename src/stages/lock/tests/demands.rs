@@ -9,7 +9,9 @@ use crate::{
 // B26, B27, T16
 #[test]
 fn a_missing_platform_keeps_the_entry() {
-    let cases: [(&[&str], &str, &[&str], Option<&str>); 9] = [
+    // demanded by the file, the nodes' architecture, offered by the index, problem
+    type Case<'a> = (&'a [&'a str], &'a str, &'a [&'a str], Option<&'a str>);
+    let cases: [Case; 9] = [
         (&[], "", &["linux/amd64"], None),
         (&[], "", &[], None),
         (&["linux/amd64"], "", &["linux/amd64", "linux/arm64"], None),

@@ -12,6 +12,7 @@ use crate::{
         lock::Lockfile,
         manifest::{Kind, Manifest, Owner},
         name::EnvironmentId,
+        yaml::to_yaml,
     },
     stages::render::{names, needs_server},
 };
@@ -327,4 +328,25 @@ fn a_failure_changes_nothing_for_others() {
     world.lock.insert("research/geo".parse().unwrap(), Ok(Lockfile::default()));
     world.environment("research/geo").description = Some("x".repeat(1 << 20));
     assert_eq!(world.manifests("teaching/x").unwrap(), before);
+}
+
+/// The whole of what one environment becomes, so that every change of a shape shows in review.
+#[test]
+fn manifests_are_as_reviewed() {
+    for strategy in [Strategy::Containers, Strategy::InitContainers, Strategy::ImageVolumes] {
+        let mut world = world();
+        world.add(
+            "research/geo",
+            &[("notebook", "quay.io/jupyter/scipy-notebook:2026-11-02"), ("ML_x", "ghcr.io/t/ml:1")],
+        );
+        let environment = world.environment("research/geo");
+        environment.display_name = Some("Geospatial".into());
+        environment.puller.strategy = strategy;
+        environment.images[1].pull_secret = Some("quay-pull".into());
+        let ml = world.lockfile("research/geo").images.get_mut(&"ML_x".parse().unwrap()).unwrap();
+        ml.previous.push(previous("ghcr.io/t/ml:0", "old"));
+        let manifests = ["research", "research/geo"].into_iter().flat_map(|owner| world.manifests(owner).unwrap());
+        let text: Vec<String> = manifests.map(|manifest| to_yaml(&manifest.object)).collect();
+        insta::assert_snapshot!(strategy.to_string(), text.join("---\n"));
+    }
 }

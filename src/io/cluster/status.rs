@@ -1,0 +1,87 @@
+//! What the controller writes down after a pass, for `larder status` to read.
+
+use kube::api::{GetParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::{KubeCluster, kube::attempt, path, problem::problem};
+use crate::model::{
+    failure::{Category, Problem},
+    manifest::{Kind, ObjectId},
+    report::PassReport,
+};
+
+/// The key under which a status is kept.
+const KEY: &str = "status.json";
+
+/// The most bytes of a status. The API server takes 1 MiB for the whole object.
+const MAX_BYTES: usize = 1_000_000;
+
+impl KubeCluster {
+    /// Writes a status into a ConfigMap, if it says something else than before. The ConfigMap is made when it is not
+    /// there, and is no object of the inventory.
+    ///
+    /// # Errors
+    /// When it is too large, belongs to somebody else, or the API server refuses.
+    pub async fn write_status(&self, namespace: &str, name: &str, status: &str) -> Result<(), Problem> {
+        let id = id(namespace, name);
+        if status.len() > MAX_BYTES {
+            return Err(Problem::new(
+                Category::Cluster,
+                format!("the status has {} bytes, which {id} cannot hold", status.len()),
+            )
+            .hint("`larder status` shows what the cluster holds without it; split the environment repository"));
+        }
+        // One read for each pass that has something to say is cheaper than to remember what is there.
+        let live = self.get(&id).await?;
+        if live.as_ref().is_some_and(|live| live["data"][KEY] == *status) {
+            return Ok(());
+        }
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/managed-by": "larder"}},
+            "data": {KEY: status},
+        });
+        let params = PatchParams::apply(&self.identity.manager).force();
+        let request = path::beside(&id).patch(name, &params, &Patch::Apply(&object));
+        let written = self.send::<Value>(request).await;
+        written.map(drop).map_err(|error| problem(attempt(&id, &id.to_string(), "patch"), &error))
+    }
+
+    /// What the last pass came to, if one has written it down in a form that this version reads.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn last_report(&self) -> Result<Option<PassReport>, Problem> {
+        let status = self.read_status(self.status_place(), &self.status_name()).await?;
+        Ok(status.and_then(|status| serde_json::from_str(&status).ok()))
+    }
+
+    pub(super) fn status_place(&self) -> &str {
+        self.status_namespace.as_deref().unwrap_or_else(|| self.client.default_namespace())
+    }
+
+    pub(super) fn status_name(&self) -> String {
+        match self.identity.instance.as_str() {
+            "default" => "larder-status".to_owned(),
+            instance => format!("larder-status-{instance}"),
+        }
+    }
+
+    /// Reads what [`KubeCluster::write_status`] has written; none when there is nothing.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn read_status(&self, namespace: &str, name: &str) -> Result<Option<String>, Problem> {
+        let id = id(namespace, name);
+        match self.send::<Value>(path::beside(&id).get(name, &GetParams::default())).await {
+            Ok(object) => Ok(object["data"][KEY].as_str().map(str::to_owned)),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(problem(attempt(&id, &id.to_string(), "get"), &error)),
+        }
+    }
+}
+
+fn id(namespace: &str, name: &str) -> ObjectId {
+    ObjectId { kind: Kind::ConfigMap, namespace: namespace.to_owned(), name: name.to_owned() }
+}

@@ -1,0 +1,107 @@
+//! Identities from paths. In code, since not every file system can hold these names.
+
+use larder::model::snapshot::Entry;
+
+use super::{ENVIRONMENT, load_entries, load_with};
+
+/// What became of each environment: `ok`, or its problems.
+fn identities(paths: &[&str]) -> Vec<(String, String)> {
+    let environments = load_with(paths.iter().map(|path| (format!("environments/{path}"), ENVIRONMENT)));
+    let text = |id: &_| match &environments.environments[id] {
+        Ok(environment) => format!("ok {}", environment.path),
+        Err(failure) => failure.to_string(),
+    };
+    let strays = environments.strays.iter().map(|stray| ("stray".to_owned(), stray.to_string()));
+    environments.environments.keys().map(|id| (id.to_string(), text(id))).chain(strays).collect()
+}
+
+#[track_caller]
+fn check(paths: &[&str], expected: &[(&str, &str)]) {
+    let found = identities(paths);
+    assert_eq!(found.len(), expected.len(), "{paths:?}: {found:#?}");
+    for ((id, text), (expected_id, part)) in found.iter().zip(expected) {
+        assert!(id == expected_id && text.contains(part), "{paths:?}: {id} {text}, not {expected_id} {part}");
+    }
+}
+
+#[test]
+fn the_path_is_the_identity() {
+    check(&["t/good.yaml"], &[("t/good", "ok environments/t/good.yaml")]);
+    check(&["top.yaml"], &[("default/top", "ok environments/top.yaml")]);
+    check(&["default/top.yaml"], &[("default/top", "ok environments/default/top.yaml")]);
+    check(&["README.md", "t/README.md", "t/.gitkeep", "t/data.json", "t/yaml", ".gitkeep"], &[]);
+}
+
+#[test]
+fn names_may_be_odd() {
+    // FX-5
+    let long = "a".repeat(64);
+    for name in ["A_x", "a-x", "a.x", "-a-", "ünï", "ser--73506260", "üser", "123", "con", "a b", long.as_str()] {
+        check(&[&format!("t/{name}.yaml")], &[(&format!("t/{name}"), "ok")]);
+    }
+    check(&["t/a-x.yaml", "t/a.x.yaml", "t/a_x.yaml"], &[("t/a-x", "ok"), ("t/a.x", "ok"), ("t/a_x", "ok")]);
+}
+
+#[test]
+fn names_that_cannot_be_are_strays() {
+    // FX-5
+    let long = "b".repeat(210);
+    for (name, message) in [
+        ("", "cannot be empty"),
+        (".", "starts with a dot"),
+        ("..", "starts with a dot"),
+        (".hidden", "starts with a dot"),
+        (" a", "holds ' '"),
+        ("a\n", "holds '\\n'"),
+        ("a\\b", "holds '\\\\'"),
+        ("a\u{fffd}", "holds '\u{fffd}'"),
+        (long.as_str(), "at most 200"),
+    ] {
+        check(&["t/b.yaml", &format!("t/{name}.yaml")], &[("t/b", "ok"), ("stray", message)]);
+    }
+    check(&[" t/b.yaml"], &[("stray", "holds ' '")]);
+}
+
+#[test]
+fn files_at_the_wrong_place_are_broken_and_not_removed() {
+    check(&["t/a.yml"], &[("t/a", "git mv environments/t/a.yml environments/t/a.yaml")]);
+    check(&["t/A.YAML"], &[("t/A", "ends in .yaml")]);
+    check(&["t/b/c/a.yaml"], &[("t/a", "directly in its tenant's folder")]);
+    check(&["u/a.yaml"], &[("u/a", "the tenant `u` is not in larder.yaml (hint: add `u: {namespace: …}`")]);
+    check(&["t2/a.yaml"], &[("t2/a", "did you mean the folder `T2`?")]);
+}
+
+#[test]
+fn one_identity_has_one_file() {
+    check(&["t/a.yaml", "t/a.yml"], &[("t/a", "also claimed by environments/t/a.yml")]);
+    check(&["a.yaml", "default/a.yaml"], &[("default/a", "also claimed by environments/a.yaml")]);
+    check(&["t/x/a.yaml", "t/y/a.yaml"], &[("t/a", "also claimed by environments/t/y/a.yaml")]);
+    // The file at the right place is not harmed by one that is not.
+    check(&["t/a.yaml", "t/x/a.yaml"], &[("t/a", "ok"), ("stray", "directly in its tenant's folder")]);
+}
+
+#[test]
+fn case_alone_does_not_tell_environments_apart() {
+    // C12
+    let expected =
+        [("t/A", "differs from environments/t/a.yaml by case"), ("t/a", "differs from environments/t/A.yaml")];
+    check(&["t/a.yaml", "t/A.yaml"], &expected);
+    check(&["t/É.yaml", "t/é.yaml"], &[("t/É", "by case only"), ("t/é", "by case only")]);
+}
+
+#[test]
+fn links_and_submodules_are_broken_and_not_removed() {
+    // C14
+    let environments = load_entries([
+        ("environments/t/a.yaml".to_owned(), Entry::Link("../../../etc/hostname".to_owned())),
+        ("environments/t/b.yaml".to_owned(), Entry::Submodule),
+        ("environments/t/c.yaml".to_owned(), Entry::TooLarge(1 << 40)),
+        ("environments/t/d.yaml".to_owned(), Entry::File(ENVIRONMENT.as_bytes().into())),
+        ("environments/u".to_owned(), Entry::Link("/srv/u".to_owned())),
+        ("environments/v".to_owned(), Entry::Submodule),
+    ]);
+    let failed: Vec<String> = environments.environments.iter().map(|(id, e)| format!("{id} {}", e.is_err())).collect();
+    assert_eq!(failed, ["t/a true", "t/b true", "t/c true", "t/d false"]);
+    let strays: Vec<String> = environments.strays.iter().map(ToString::to_string).collect();
+    assert!(strays.len() == 2 && strays[0].contains("`/srv/u`") && strays[1].contains("submodule"), "{strays:?}");
+}
