@@ -124,7 +124,7 @@ pub async fn pass<C: Cluster, K: Credentials>(
     // 6. observe and diff (target)
     world.reach(Step::Plan).await;
     let revision = locked.commit.to_string();
-    let plan = compare(&world.cluster, &locked.environments, &locked.change, &manifests, &revision).await?;
+    let plan = compare(&world.cluster, &locked.environments, &locked.change, manifests, &revision).await?;
     // 7. apply and prune (target)
     world.reach(Step::Apply).await;
     let applied = cluster::carry_out(&world.cluster, &plan, cancel).await;
@@ -190,15 +190,18 @@ pub async fn compare<C: Cluster>(
     cluster: &C,
     environments: &Environments,
     change: &LockChange,
-    manifests: &Manifests,
+    manifests: Manifests,
     revision: &str,
 ) -> Result<Plan, RunError> {
+    let needs_version = manifests.values().flatten().flatten().any(|manifest| render::needs_server(manifest).is_some());
+    let version = if needs_version { cluster.server_version().await } else { None };
+    let manifests = render::for_server(manifests, version);
     let inventory = cluster.inventory().await?;
     let held = held(environments, change);
-    let suspects = plan::suspects(manifests, &inventory, &held);
+    let suspects = plan::suspects(&manifests, &inventory, &held);
     let judge = |manifest: &Manifest, comparison: &Comparison| plan::judge(manifest, comparison, revision);
     let verdicts = cluster::compare_all(cluster, &suspects, judge).await;
-    Ok(plan::plan(manifests, &inventory, verdicts, &held, &environments.settings.prune))
+    Ok(plan::plan(&manifests, &inventory, verdicts, &held, &environments.settings.prune))
 }
 
 /// Owners whose objects stay as they are: environments that are suspended, or whose file or lockfile is broken.

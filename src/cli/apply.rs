@@ -39,7 +39,7 @@ impl Apply {
         let change = session::locked(&environments);
         let options = render::Options { instance: self.target.instance.clone() };
         let manifests = render_locked(&environments, &change, &options);
-        let planned = compare(&target, &environments, &change, &manifests, &session::revision(&source)).await?;
+        let planned = compare(&target, &environments, &change, manifests, &session::revision(&source)).await?;
         if source.snapshot.origin == Origin::Folder {
             printer.note("note: applying files of a folder, which may not be committed");
         }

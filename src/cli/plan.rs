@@ -36,7 +36,7 @@ impl Plan {
         let change = session::locked(&environments);
         let options = render::Options { instance: self.target.instance.clone() };
         let manifests = render_locked(&environments, &change, &options);
-        let plan = compare(&target, &environments, &change, &manifests, &session::revision(&source)).await?;
+        let plan = compare(&target, &environments, &change, manifests, &session::revision(&source)).await?;
         let broken = session::report_broken(printer, &environments, &[]);
         print(printer, &plan, self.output);
         Ok(match (broken, plan.failures.is_empty() && plan.blocked.is_none(), plan.is_empty()) {

@@ -43,7 +43,7 @@ impl Validate {
         let locks = failed(&environments.lock).flat_map(|(_, failure)| failure.problems());
         let results = Results {
             valid: succeeded(&environments.environments).count(),
-            errors: files.chain(locks).collect(),
+            errors: files.chain(locks).chain(&environments.strays).collect(),
             warnings: &environments.warnings,
         };
         match self.output {

@@ -49,8 +49,7 @@ impl Default for Options {
 /// Renders everything that the lock allows.
 ///
 /// `templates` are the repository's own, by file name; they replace the built-in ones. Environments that failed or are
-/// suspended have no entry, nor have tenants without a locked image: what they have in the cluster is for the plan to
-/// keep or to remove. A failure is that of its owner alone.
+/// suspended have no entry: what they have in the cluster is for the plan to keep or to remove. A failure is that of its owner alone.
 pub fn render(
     environments: &Batch<Environment>,
     settings: &Settings,
@@ -60,7 +59,7 @@ pub fn render(
 ) -> Manifests {
     let engine = Engine::new(templates);
     let mut manifests = Manifests::new();
-    for name in tenant::with_lock(lock) {
+    for name in tenant::known(environments, lock) {
         if let Some(result) = tenant::render(&engine, name, settings, lock, options).transpose() {
             manifests.insert(Owner::Tenant(name.clone()), result);
         }
@@ -71,6 +70,23 @@ pub fn render(
         manifests.insert(Owner::Environment(id.clone()), result);
     }
     collisions::refuse(&mut manifests);
+    manifests
+}
+
+/// The same manifests, without those of owners that need a newer server. A version that is not known refuses nothing.
+pub fn for_server(mut manifests: Manifests, version: Option<(u32, u32)>) -> Manifests {
+    let Some(version) = version else { return manifests };
+    for result in manifests.values_mut() {
+        let needed = result.iter().flatten().filter_map(|manifest| Some((manifest, needs_server(manifest)?)));
+        let too_new = needed.filter(|(_, needed)| *needed > version).map(|(manifest, (major, minor))| {
+            let message =
+                format!("{} needs Kubernetes {major}.{minor}, the server is {}.{}", manifest.id, version.0, version.1);
+            Problem::new(Category::Cluster, message).hint("use the strategy `containers`, or upgrade the cluster")
+        });
+        if let Some(failure) = Failure::of(too_new.collect()) {
+            *result = Err(failure);
+        }
+    }
     manifests
 }
 

@@ -50,7 +50,7 @@ fn check(case: &Path) -> Option<String> {
     })
 }
 
-fn snapshot(case: &Path) -> Snapshot {
+pub fn snapshot(case: &Path) -> Snapshot {
     fn walk(root: &Path, folder: &Path, files: &mut BTreeMap<String, Entry>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -7,5 +7,6 @@ mod git;
 mod load;
 mod lock;
 mod registry;
+mod render;
 mod scenarios;
 mod tidy;

@@ -143,3 +143,22 @@ impl From<Strategy> for crate::model::environment::Strategy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{environment::EnvironmentFile, settings::SettingsFile};
+
+    #[test]
+    fn schemas_are_those_of_the_values() {
+        let schema = serde_json::to_value(schemars::schema_for!(EnvironmentFile)).unwrap();
+        assert_eq!(schema["title"], "Environment");
+        let image = &schema["$defs"]["ImageEntry"];
+        assert_eq!(image["properties"]["image"]["type"], "string");
+        assert_eq!(image["required"], serde_json::json!(["name", "image"]));
+        assert_eq!(image["additionalProperties"], false);
+        let schema = serde_json::to_value(schemars::schema_for!(SettingsFile)).unwrap();
+        assert_eq!(schema["$defs"]["Tenant"]["properties"]["namespace"]["type"], "string");
+        let tenants = &schema["$defs"]["SettingsSpec"]["properties"]["tenants"];
+        assert!(tenants.to_string().contains("additionalProperties"), "{tenants}");
+    }
+}

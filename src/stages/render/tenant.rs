@@ -10,6 +10,8 @@ use super::{
     make,
 };
 use crate::model::{
+    batch::Batch,
+    environment::Environment,
     failure::{Category, Failure, Problem},
     lock::{Lock, Lockfile},
     manifest::{Kind, Manifest, Owner},
@@ -17,9 +19,9 @@ use crate::model::{
     settings::{Settings, Tenant},
 };
 
-/// The tenants that the lock knows, in order.
-pub fn with_lock(lock: &Lock) -> BTreeSet<&Name> {
-    lock.keys().map(|id| &id.tenant).collect()
+/// The tenants with an environment, or with something in the lock, in order.
+pub fn known<'a>(environments: &'a Batch<Environment>, lock: &'a Lock) -> BTreeSet<&'a Name> {
+    environments.keys().chain(lock.keys()).map(|id| &id.tenant).collect()
 }
 
 /// The tenant as `larder.yaml` declares it.
@@ -30,7 +32,8 @@ pub fn declared<'a>(settings: &'a Settings, name: &Name) -> Result<&'a Tenant, P
     })
 }
 
-/// The tenant's objects; none when none of its images is locked.
+/// The tenant's objects: its namespace from its first environment on, since pull secrets must be put there before
+/// anything can be locked, and its records as soon as an image is locked. None for an undeclared tenant with no lock.
 pub fn render(
     engine: &Engine,
     name: &Name,
@@ -39,10 +42,11 @@ pub fn render(
     options: &Options,
 ) -> Result<Option<Vec<Manifest>>, Failure> {
     let list = list(name, lock)?;
-    if list.is_empty() {
-        return Ok(None);
-    }
-    let tenant = declared(settings, name)?;
+    let tenant = match declared(settings, name) {
+        Ok(tenant) if list.is_empty() && !tenant.create_namespace => return Ok(None),
+        Err(_) if list.is_empty() => return Ok(None),
+        tenant => tenant?,
+    };
     let instance = checked_instance(options)?;
     let owner = Owner::Tenant(name.clone());
     let context = TenantContext {
@@ -54,8 +58,10 @@ pub fn render(
         let expected = Expected::new(Kind::Namespace, "", &tenant.namespace);
         manifests.push(make(engine, engine::NAMESPACE, &context, &expected, &owner, instance)?);
     }
-    let expected = Expected::new(Kind::ConfigMap, &tenant.namespace, &settings.records.name);
-    manifests.push(make(engine, engine::RECORDS, &context, &expected, &owner, instance)?);
+    if !list.is_empty() {
+        let expected = Expected::new(Kind::ConfigMap, &tenant.namespace, &settings.records.name);
+        manifests.push(make(engine, engine::RECORDS, &context, &expected, &owner, instance)?);
+    }
     Ok(Some(manifests))
 }
 

@@ -66,3 +66,19 @@ fn what_all_share_stops_all() {
     assert!(failure.to_string().contains("templates/puller.yaml.j2"), "{failure}");
     load(&snapshot(&[settings, ("templates/picture.png", b"\xff")])).unwrap();
 }
+
+#[test]
+fn a_broken_lockfile_is_a_failure_of_its_environment() {
+    // T13
+    let found = load_with([
+        ("environments/t/a.yaml", ENVIRONMENT),
+        ("environments/t/b.yaml", ENVIRONMENT),
+        ("lock/t/a.yaml", "{"),
+        ("lock/t/gone.yaml", "<<<<<<< HEAD\n"),
+        ("lock/README.md", "not ours"),
+        ("lock/a.yaml", "not ours"),
+    ]);
+    let locks: Vec<String> = found.lock.iter().map(|(id, result)| format!("{id} {}", result.is_ok())).collect();
+    assert_eq!(locks, ["t/a false", "t/gone false"]);
+    assert!(found.environments.values().all(Result::is_ok));
+}

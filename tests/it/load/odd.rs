@@ -40,7 +40,7 @@ fn bombs_are_refused() {
     // C6, C7, C18
     let rows: String =
         (1..10).map(|i| format!("  a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 9].join(","))).collect();
-    let aliases = format!("spec:\n  a0: &a0 [{}]\n{rows}", vec!["x"; 9].join(","));
+    let aliases = format!("spec:\n  a0: &a0 [{}]\n{rows}", ["x"; 9].join(","));
     let million = with(&format!("  affinity: [{}]", "x,".repeat(1_000_000)));
     let block: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
     for (what, text) in [

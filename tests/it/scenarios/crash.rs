@@ -22,7 +22,7 @@ fn killed_at_any_step_it_converges_with_at_most_one_more_commit() {
         assert!(pass.well, "after a kill before {step}: {:#}\n{}", pass.report, pass.log);
         assert_eq!(commits(), before + 1, "killed before {step}");
         let (tip, versions) = (world.tip(), world.versions());
-        assert!(versions.contains("larder-x"), "{versions}");
+        assert!(versions.contains("DaemonSet"), "{versions}");
         assert!(world.pass(&[]).well);
         assert_eq!((world.tip(), world.versions()), (tip, versions), "after a kill before {step} it has settled");
     }
@@ -44,7 +44,7 @@ fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
         let output = std::process::Command::new("curl").args(["-s", &url]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    wait_for("the puller", || world.versions().contains("larder-x").then_some(()));
+    wait_for("the puller", || world.puller("research/x"));
     world.wait_until_warm();
     assert_eq!(get("/healthz"), "ok\n");
     wait_for("readiness", || (get("/readyz") == "ok\n").then_some(()));
@@ -64,12 +64,16 @@ fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
 
     // Drift is put right.
     let namespace = world.namespace("research");
-    world.kubectl(&["delete", "daemonset", "larder-x", "-n", &namespace]);
-    wait_for("the puller to be back", || world.versions().contains("larder-x").then_some(()));
+    let puller = world.puller("research/x").unwrap()["metadata"].clone();
+    world.kubectl(&["delete", "daemonset", puller["name"].as_str().unwrap(), "-n", &namespace]);
+    wait_for("the puller to be back", || {
+        world.puller("research/x").filter(|back| back["metadata"]["uid"] != puller["uid"])
+    });
+    let account = world.service_account("research/x").unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
     world.kubectl(&[
         "patch",
         "serviceaccount",
-        "larder-x",
+        &account,
         "-n",
         &namespace,
         "--type=merge",
@@ -77,8 +81,7 @@ fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
         r#"{"automountServiceAccountToken":true}"#,
     ]);
     wait_for("the drift to be put right", || {
-        let account = world.object("serviceaccount", &namespace, "larder-x");
-        (account["automountServiceAccountToken"] == false).then_some(())
+        world.service_account("research/x").filter(|account| account["automountServiceAccountToken"] == false)
     });
     assert!(controller.terminate(), "SIGTERM ends it well");
 }

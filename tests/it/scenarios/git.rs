@@ -59,7 +59,7 @@ fn a_refused_push_leaves_the_old_lock_in_force_and_says_why() {
     let problem = pass.report["lockProblem"].to_string();
     assert!(problem.contains("POLICY: a ticket is needed"), "{problem}");
     assert!(!problem.contains("\\u001b"), "control characters are taken out: {problem}");
-    let puller = world.object("daemonset", &world.namespace("research"), "larder-x");
+    let puller = world.puller("research/x").unwrap();
     assert!(puller.to_string().contains(&old), "the old lock is in force: {puller:#}");
     let (_, status) = world.status(&[]);
     assert!(status["lockProblem"].to_string().contains("POLICY: a ticket is needed"), "{status:#}");

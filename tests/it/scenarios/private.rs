@@ -46,7 +46,7 @@ fn a_private_registry_needs_nothing_but_a_pull_secret_and_its_authority() {
     let pass = world.pass(&[]);
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
     world.wait_until_warm();
-    let (_, status) = world.status(&["--output", "json"]);
+    let (_, status) = world.status(&[]);
     for text in [pass.log, pass.report.to_string(), status.to_string(), world.git(&["log", "-p", "main"])] {
         assert!(!text.contains(&password), "the password is in {text}");
     }

@@ -95,7 +95,7 @@ fn a_merged_change_adds_changes_and_removes_environments() {
     world.commit(&first.each_ref().map(|(path, text)| (path.as_str(), text.as_str())), "Three environments");
     assert!(world.pass(&[]).well);
     world.wait_until_warm();
-    let kept = world.object("daemonset", &world.namespace("research"), "larder-keep");
+    let kept = world.puller("research/keep").unwrap();
 
     let second = [("change", "2"), ("add", "1")].map(|(name, tag)| (file(name), text(name, tag)));
     std::fs::remove_file(world.path("clone").join(file("remove"))).unwrap();
@@ -103,12 +103,10 @@ fn a_merged_change_adds_changes_and_removes_environments() {
     let pass = world.pass(&[]);
     assert!(pass.well, "{:#}", pass.report);
     world.wait_until_warm();
-    let daemonsets = world.kubectl(&["get", "daemonsets", "-n", &world.namespace("research"), "-o", "name"]);
-    let mut daemonsets: Vec<_> = daemonsets.lines().collect();
-    daemonsets.sort_unstable();
-    assert_eq!(daemonsets, ["add", "change", "keep"].map(|name| format!("daemonset.apps/larder-{name}")));
+    let there = |name: &str| world.puller(&format!("research/{name}")).is_some();
+    assert_eq!(["keep", "change", "remove", "add"].map(there), [true, true, false, true]);
     assert_eq!(world.git(&["ls-tree", "--name-only", "main", "lock/research/"]).lines().count(), 3);
-    let still = world.object("daemonset", &world.namespace("research"), "larder-keep");
+    let still = world.puller("research/keep").unwrap();
     assert_eq!(still["metadata"]["generation"], kept["metadata"]["generation"]);
     assert_eq!(still["metadata"]["uid"], kept["metadata"]["uid"]);
 }

@@ -101,6 +101,7 @@ impl World {
 
     /// A person commits these files and pushes them.
     pub fn commit(&self, files: &[(&str, &str)], message: &str) -> String {
+        self.pull();
         for (path, text) in files {
             let path = self.path("clone").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -111,23 +112,26 @@ impl World {
 
     /// A person removes these files and pushes.
     pub fn remove(&self, files: &[&str], message: &str) -> String {
+        self.pull();
         for path in files {
             fs::remove_file(self.path("clone").join(path)).unwrap();
         }
         self.push(message)
     }
 
+    /// Takes up what larder has pushed since this person last looked.
+    fn pull(&self) {
+        let clone = self.path("clone");
+        if !self.git_at(&clone, &["ls-remote", "origin", "main"]).is_empty() {
+            self.git_at(&clone, &["pull", "-q", "--ff-only", "origin", "main"]);
+        }
+    }
+
     fn push(&self, message: &str) -> String {
         let clone = self.path("clone");
         self.git_at(&clone, &["add", "-A"]);
         self.git_at(&clone, &["commit", "-q", "-m", message]);
-        // Larder may have pushed since this person last looked.
-        if self.git_at(&clone, &["ls-remote", "origin", "main"]).is_empty() {
-            self.git_at(&clone, &["push", "-q", "-u", "origin", "main"]);
-        } else {
-            self.git_at(&clone, &["pull", "-q", "--rebase", "origin", "main"]);
-            self.git_at(&clone, &["push", "-q", "origin", "HEAD:main"]);
-        }
+        self.git_at(&clone, &["push", "-q", "origin", "HEAD:main"]);
         self.tip()
     }
 
@@ -214,6 +218,23 @@ impl World {
     /// `kubectl`; its output.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         kubectl(arguments)
+    }
+
+    /// The puller of an environment, if it is there.
+    pub fn puller(&self, environment: &str) -> Option<Value> {
+        self.owned("daemonsets", environment)
+    }
+
+    /// The ServiceAccount of an environment, if it is there.
+    pub fn service_account(&self, environment: &str) -> Option<Value> {
+        self.owned("serviceaccounts", environment)
+    }
+
+    fn owned(&self, kind: &str, environment: &str) -> Option<Value> {
+        let selector = format!("larder.dev/instance={}", self.id);
+        let list: Value = serde_json::from_str(&kubectl(&["get", kind, "-A", "-l", &selector, "-o", "json"])).unwrap();
+        let owner = |item: &&Value| item["metadata"]["annotations"]["larder.dev/owner"] == environment;
+        list["items"].as_array()?.iter().find(owner).cloned()
     }
 
     /// An object as JSON.

@@ -1,0 +1,98 @@
+//! Cases of the render stage: each folder of `tests/cases/render` is an environment repository with what comes of it.
+//!
+//! `UPDATE=1 cargo test --test it` writes the expectations anew.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use larder::{
+    diagnostics::{Severity, Style, render as show_problem},
+    model::{
+        digest::Digest,
+        lock::{LockedImage, Lockfile},
+        manifest::Manifests,
+        yaml::to_yaml,
+    },
+    stages::{
+        load::{Environments, load},
+        render::{Options, render},
+    },
+};
+
+use super::load::snapshot;
+
+#[test]
+fn cases() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/render");
+    let mut cases: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(!cases.is_empty());
+    let wrong: Vec<String> = cases.iter().filter_map(|case| check(case)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Compares one case with its `expected.txt`; the difference, if there is one.
+fn check(case: &Path) -> Option<String> {
+    let found = show(&manifests(&load(&snapshot(case)).unwrap()));
+    let path = case.join("expected.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    (expected != found).then(|| {
+        let diff = similar::TextDiff::from_lines(&expected, &found);
+        format!("{}\n{}", case.display(), diff.unified_diff().context_radius(3))
+    })
+}
+
+fn manifests(environments: &Environments) -> Manifests {
+    let Environments { environments, settings, templates, lock, .. } = environments;
+    render(environments, settings, templates, lock, &Options::default())
+}
+
+fn show(manifests: &Manifests) -> String {
+    let mut text = String::new();
+    for (owner, result) in manifests {
+        writeln!(text, "=== {owner}").unwrap();
+        match result {
+            Ok(manifests) => manifests.iter().for_each(|m| write!(text, "---\n{}", to_yaml(&m.object)).unwrap()),
+            Err(failure) => {
+                for problem in failure.problems() {
+                    writeln!(text, "{}", show_problem(problem, Severity::Error, Style::Plain).trim_end()).unwrap();
+                }
+            }
+        }
+    }
+    text
+}
+
+/// The example that `larder init` writes has nothing to complain about, and all of it is rendered once it is locked.
+#[test]
+fn the_example_is_rendered() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("example-repo");
+    let mut environments = load(&snapshot(&example)).unwrap();
+    assert!(environments.warnings.is_empty() && environments.strays.is_empty(), "{environments:?}");
+    for (id, environment) in &environments.environments {
+        let environment = environment.as_ref().unwrap_or_else(|failure| panic!("{failure}"));
+        let images = environment.images.iter().map(|image| {
+            let locked = LockedImage {
+                reference: image.reference.clone(),
+                digest: Digest::sha256(b""),
+                media_type: "application/vnd.oci.image.index.v1+json".into(),
+                platforms: Vec::new(),
+                previous: Vec::new(),
+                hold: None,
+            };
+            (image.name.clone(), locked)
+        });
+        environments.lock.insert(id.clone(), Ok(Lockfile { images: images.collect() }));
+    }
+    let manifests = manifests(&environments);
+    assert_eq!(manifests.len(), environments.environments.len() + environments.settings.tenants.len());
+    for (owner, result) in &manifests {
+        assert!(result.is_ok(), "{owner}: {result:?}");
+    }
+}
