@@ -11,6 +11,7 @@ mod completions;
 mod demo;
 mod error;
 mod history;
+mod import;
 mod init;
 mod lock;
 mod output;
@@ -38,6 +39,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(init::Init),
+    Import(import::Import),
     Validate(validate::Validate),
     Lock(lock::Lock),
     Render(render::Render),
@@ -116,6 +118,7 @@ impl Command {
     async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         match self {
             Self::Init(verb) => verb.run(printer),
+            Self::Import(verb) => verb.run(printer),
             Self::Validate(verb) => verb.run(printer).await,
             Self::Lock(verb) => verb.run(printer).await,
             Self::Render(verb) => verb.run(printer).await,

@@ -26,7 +26,7 @@ impl Repository {
 
     /// What the branch points to now: one `ls-refs`.
     pub async fn tip(&self) -> Result<Tip, GitError> {
-        self.blocking(|repository| repository.tip()).await
+        self.blocking(super::git::Repository::tip).await
     }
 
     /// The commit that the branch points to now; that there is none is a problem.
@@ -103,7 +103,7 @@ fn model(commit: git::LockCommit) -> LockCommit {
         files: commit
             .files
             .into_iter()
-            .map(|file| FileChange { path: file.path, old: file.old.map(Into::into), new: file.new.map(Into::into) })
+            .map(|file| FileChange { path: file.path, old: file.old, new: file.new })
             .collect(),
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read where the cluster is")]
 
 mod git;
+mod import;
 mod load;
 mod lock;
 mod registry;

@@ -139,7 +139,7 @@ impl Store {
             let gone = objects.remove(&id_of(kind, metadata)).is_some();
             drop(state);
             return if gone {
-                self.notify()
+                self.notify();
             };
         };
         let held = Held { entry, version: Version::of(metadata) };

@@ -87,7 +87,9 @@ fn two_ready() -> BTreeMap<String, NodeCondition> {
 }
 
 /// `current`, each image as `ready/eligible`, and the reports of the first image.
-fn summary(coverage: &Coverage) -> (bool, Vec<String>, Vec<(String, NodeState, Option<String>)>) {
+type Nodes = Vec<(String, NodeState, Option<String>)>;
+
+fn summary(coverage: &Coverage) -> (bool, Vec<String>, Nodes) {
     let counts = coverage.images.iter().map(|image| format!("{}/{}", image.ready, image.eligible)).collect();
     let reports = coverage.images.iter().take(1).flat_map(|image| &image.nodes);
     (coverage.current, counts, reports.map(|node| (node.node.clone(), node.state, node.message.clone())).collect())

@@ -263,9 +263,7 @@ impl World {
 
     /// Whether a node's own image store holds that digest of a repository.
     pub fn holds(&self, node: &str, repository: &str, digest: &str) -> bool {
-        self.all_digests_on(node)
-            .lines()
-            .any(|line| line.starts_with(&format!("{repository}")) && line.contains(digest))
+        self.all_digests_on(node).lines().any(|line| line.starts_with(&repository.to_string()) && line.contains(digest))
     }
 }
 

@@ -1,0 +1,80 @@
+//! Memory and CPUs for the spawn menu.
+
+use crate::model::environment::{Range, Resources};
+
+use super::super::{cursor::Cursor, draft::Collected};
+
+/// Which of the four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Memory that is promised.
+    MemoryGuarantee,
+    /// The most memory.
+    MemoryLimit,
+    /// CPUs that are promised.
+    CpuGuarantee,
+    /// The most CPUs.
+    CpuLimit,
+}
+
+/// Quantities as they are written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found([Option<String>; 4]);
+
+impl Found {
+    /// Sets one; null or nothing takes it away.
+    pub fn set(&mut self, field: Field, value: Option<&Cursor<'_>>) {
+        let text = value.and_then(Cursor::text).map(|text| text.trim().to_owned());
+        self.0[field as usize] = text.filter(|text| !text.is_empty());
+    }
+
+    /// As an environment has them. What is no quantity, or contradicts, is left out.
+    pub fn resources(&self, place: &Cursor<'_>, collected: &mut Collected) -> Resources {
+        let [memory_guarantee, memory_limit, cpu_guarantee, cpu_limit] = &self.0;
+        let mut range = |what: &str, guarantee: &Option<String>, limit: &Option<String>| {
+            let mut known = |text: &Option<String>| {
+                let text = text.clone()?;
+                let value = quantity(&text);
+                if value.is_none() {
+                    let why = format!("the {what} `{text}` is no quantity above 0, so it is left out");
+                    collected.leave_out(place, why);
+                }
+                value.map(|value| (text, value))
+            };
+            let (mut guarantee, limit) = (known(guarantee), known(limit));
+            if let (Some((_, low)), Some((_, high))) = (&guarantee, &limit)
+                && low > high
+            {
+                collected
+                    .leave_out(place, format!("the {what} that is promised is above its limit, so it is left out"));
+                guarantee = None;
+            }
+            let text = |pair: Option<(String, f64)>| pair.map(|(text, _)| text);
+            (guarantee.is_some() || limit.is_some()).then(|| Range { guarantee: text(guarantee), limit: text(limit) })
+        };
+        Resources {
+            memory: range("memory", memory_guarantee, memory_limit),
+            cpu: range("cpu", cpu_guarantee, cpu_limit),
+        }
+    }
+}
+
+/// A quantity in KubeSpawner's words: a number with `K`, `M`, `G`, `T` (there powers of 1024), or Kubernetes' own unit.
+fn quantity(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor = match unit {
+        "" => 1.0,
+        "m" => 1e-3,
+        "k" | "K" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        "Ki" => 1024.0,
+        "Mi" => 1_048_576.0,
+        "Gi" => 1_073_741_824.0,
+        "Ti" => 1_099_511_627_776.0,
+        _ => return None,
+    };
+    number.parse::<f64>().ok().map(|number| number * factor).filter(|value| *value > 0.0 && value.is_finite())
+}
