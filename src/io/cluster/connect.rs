@@ -113,4 +113,31 @@ mod tests {
         let text = client(Some(&path), Some("staging")).await.err().unwrap().to_string();
         assert!(text.contains("staging"), "{text}");
     }
+
+    #[tokio::test]
+    async fn an_overloaded_server_is_asked_again() {
+        // D17
+        use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
+
+        let server = MockServer::start().await;
+        let busy = ResponseTemplate::new(429).insert_header("Retry-After", "1").set_body_string("Too many requests");
+        Mock::given(any()).respond_with(busy).up_to_n_times(1).expect(1).mount(&server).await;
+        let version = serde_json::json!({"major": "1", "minor": "34+", "gitVersion": "v1.34.4", "gitCommit": "", "buildDate": "",
+            "compiler": "", "gitTreeState": "", "goVersion": "", "platform": ""});
+        Mock::given(any())
+            .respond_with(ResponseTemplate::new(200).set_body_json(version))
+            .expect(1)
+            .mount(&server)
+            .await;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        let text = serde_json::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "a", "users": [],
+            "contexts": [{"name": "a", "context": {"cluster": "a"}}],
+            "clusters": [{"name": "a", "cluster": {"server": server.uri()}}],
+        });
+        std::fs::write(&path, text.to_string()).unwrap();
+        let cluster = super::super::KubeCluster::connect(Some(&path), None, "default").await.unwrap();
+        assert_eq!(super::super::Cluster::server_version(&cluster).await, Some((1, 34)));
+    }
 }

@@ -1,6 +1,13 @@
 //! A real Kubernetes cluster.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use kube::{
     Client,
@@ -33,6 +40,7 @@ pub struct KubeCluster {
     pub(super) identity: Arc<Identity>,
     pub(super) store: Arc<Store>,
     version: Arc<OnceCell<(u32, u32)>>,
+    requests: Arc<AtomicU64>,
     /// Where the status is; none: in the namespace of the pod or of the kubeconfig's context.
     pub(super) status_namespace: Option<String>,
 }
@@ -50,7 +58,13 @@ impl KubeCluster {
         let client = connect::client(kubeconfig, context).await?;
         let identity = Arc::new(Identity { instance: instance.to_owned(), manager: field_manager(instance) });
         let store = Arc::new(Store::new(identity.clone()));
-        Ok(Self { client, store, identity, version: Arc::default(), status_namespace: None })
+        let (version, requests) = (Arc::default(), Arc::default());
+        Ok(Self { client, identity, store, version, requests, status_namespace: None })
+    }
+
+    /// Requests that were sent to the API server, without those of watches.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// The same cluster, with the status in that namespace.
@@ -66,6 +80,7 @@ impl KubeCluster {
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, kube::Error> {
         let request = request.map_err(kube::Error::BuildRequest)?;
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let text = tokio::time::timeout(ANSWER, self.client.request_text(request)).await;
         let text = text.map_err(|_| kube::Error::Service(format!("no answer within {ANSWER:?}").into()))??;
         serde_json::from_str(&text).map_err(kube::Error::SerdeError)

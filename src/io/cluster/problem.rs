@@ -4,6 +4,10 @@ use kube::{Error, core::Status};
 
 use crate::model::failure::{Category, Problem};
 
+/// The way out of a refusal by a quota, a webhook or a policy.
+const POLICY: &str =
+    "a rule of the cluster refuses it: change the environment, or ask who runs the policy or the quota";
+
 /// What was being done, for messages and hints.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt<'a> {
@@ -68,13 +72,13 @@ fn of_status(attempt: Attempt<'_>, status: &Status) -> Problem {
             .hint("check the token or certificate of the kubeconfig; it may have expired"),
         403 if cause("NamespaceTerminating", "") => says(&format!("the namespace {namespace} is being deleted"))
             .hint("it goes on when the namespace is there again"),
-        // A webhook's refusal comes with the same code, and so does a quota; only RBAC's names the verb.
+        // Only RBAC's refusal names the verb.
         403 if message.contains("cannot") && message.contains(verb) => {
             says(message).hint(format!("allow `{verb}` on `{resource}` in larder's ClusterRole"))
         }
-        403 => {
-            says(message).hint("a policy of the cluster refuses it: change the environment or ask who runs the policy")
-        }
+        // A quota, or what a webhook or a policy of the API server denies.
+        403 => says(message).hint(POLICY),
+        _ if message.contains("denied request") || message.contains("denied the request") => says(message).hint(POLICY),
         404 if !namespace.is_empty() && message.contains(&format!("namespaces \"{namespace}\"")) => says(&format!(
             "the namespace {namespace} does not exist"
         ))

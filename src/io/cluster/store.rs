@@ -138,9 +138,10 @@ impl Store {
             // It has our label, but not (any more) its own identity.
             let gone = objects.remove(&id_of(kind, metadata)).is_some();
             drop(state);
-            return if gone {
+            if gone {
                 self.notify();
-            };
+            }
+            return;
         };
         let held = Held { entry, version: Version::of(metadata) };
         let old = objects.get(&id);

@@ -86,10 +86,11 @@ fn two_ready() -> BTreeMap<String, NodeCondition> {
     nodes(&[("n1", NodeCondition::Ready), ("n2", NodeCondition::Ready)])
 }
 
-/// `current`, each image as `ready/eligible`, and the reports of the first image.
-type Nodes = Vec<(String, NodeState, Option<String>)>;
+/// A node, its state and message.
+type Report = (String, NodeState, Option<String>);
 
-fn summary(coverage: &Coverage) -> (bool, Vec<String>, Nodes) {
+/// `current`, each image as `ready/eligible`, and the reports of the first image.
+fn summary(coverage: &Coverage) -> (bool, Vec<String>, Vec<Report>) {
     let counts = coverage.images.iter().map(|image| format!("{}/{}", image.ready, image.eligible)).collect();
     let reports = coverage.images.iter().take(1).flat_map(|image| &image.nodes);
     (coverage.current, counts, reports.map(|node| (node.node.clone(), node.state, node.message.clone())).collect())

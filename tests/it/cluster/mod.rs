@@ -1,0 +1,7 @@
+//! The cluster adapter against a real API server, the one of `tests/cluster/`.
+
+mod changes;
+mod coverage;
+mod refusals;
+mod watches;
+mod world;
