@@ -27,6 +27,7 @@ fn check(paths: &[&str], expected: &[(&str, &str)]) {
 #[test]
 fn the_path_is_the_identity() {
     check(&["t/good.yaml"], &[("t/good", "ok environments/t/good.yaml")]);
+    // T22b: a file that moves between these two stays the same environment.
     check(&["top.yaml"], &[("default/top", "ok environments/top.yaml")]);
     check(&["default/top.yaml"], &[("default/top", "ok environments/default/top.yaml")]);
     check(&["README.md", "t/README.md", "t/.gitkeep", "t/data.json", "t/yaml", ".gitkeep"], &[]);

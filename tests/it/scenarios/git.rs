@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use super::{environment, world::World};
+use super::{
+    environment,
+    world::{World, wait_for},
+};
 
 fn hook(world: &World, name: &str, script: &str) {
     let path = world.path("environments.git/hooks").join(name);
@@ -82,4 +85,42 @@ fn a_folder_of_a_larger_repository_is_an_environment_repository() {
     let pass = world.pass(&["--path", "clusters/eu"]);
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
     assert_eq!(world.git(&["diff", "--name-only", "main~1", "main"]), "clusters/eu/lock/research/x.yaml");
+}
+
+/// T1, T5: two controllers on one repository, each with objects of its own, converge to one commit a real change.
+#[test]
+fn two_controllers_share_a_repository() {
+    let world = World::new("shared", &["research"]);
+    let image = world.image("notebook");
+    let reference = format!("{image}:latest");
+    world.push_images(&["--seed", "1"], &[&reference]);
+    let text = environment(&[("notebook", &reference)], "  refresh: 10s\n");
+    world.commit(&[("environments/research/x.yaml", &text)], "Add");
+    let commits = || world.git(&["rev-list", "--count", "main"]).parse::<u32>().unwrap();
+    let before = commits();
+
+    let controllers = ["one", "two"].map(|folder| world.controller(&["--target", &format!("dir:{folder}")]));
+    let locked = |digest: &str| world.git(&["grep", "-h", "digest", "main", "--", "lock/"]).contains(digest);
+    wait_for("the first lock", || (commits() > before).then_some(()));
+    let new = world.push_images(&["--seed", "2"], &[&reference])[&reference].clone();
+    wait_for("the new digest", || locked(&new).then_some(()));
+
+    // Both have asked again since, and both hold the new digest in their folders.
+    let resolved = |controller: &super::world::Controller| controller.log().matches("resolved").count();
+    let asked = controllers.each_ref().map(resolved);
+    wait_for("both to ask again", || {
+        let more = controllers.each_ref().map(resolved);
+        more.iter().zip(&asked).all(|(more, asked)| more > asked).then_some(())
+    });
+    for folder in ["one", "two"] {
+        let manifests =
+            std::process::Command::new("grep").args(["-rc", &new]).arg(world.path(folder)).output().unwrap();
+        assert!(manifests.status.success(), "{folder} holds {new}");
+    }
+    assert_eq!(
+        commits(),
+        before + 2,
+        "one commit for the first lock and one for the change:\n{}",
+        world.git(&["log", "--oneline", "main"])
+    );
 }
