@@ -1,6 +1,6 @@
 //! The Git side of a pass: the commit's files in, the lock commit out, and what happens when somebody was faster.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Memory, RunError, World, resolve};
 use crate::{
@@ -72,11 +72,15 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
 ) -> Result<Locked, RunError> {
     let asked = environments.lock.clone();
     let mut commit = *tip;
-    for attempt in 1..=ATTEMPTS {
+    let mut attempt = 1;
+    loop {
         let Environments { environments: files, settings, lock: old, .. } = &environments;
         let change = lock::relock(files, settings, old, &asked, &resolution);
-        if change.files.is_empty() || world.options.lock_mode == LockMode::Follow {
-            let change = LockChange { files: Default::default(), moves: Vec::new(), ..change };
+        if world.options.lock_mode == LockMode::Follow {
+            let change = unmoved(&environments, change);
+            return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });
+        }
+        if change.files.is_empty() {
             return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });
         }
         let message = lock::message(&change, env!("CARGO_PKG_VERSION"));
@@ -97,6 +101,7 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
             }
             Err(git::PushError::Raced { .. }) if attempt < ATTEMPTS => {
                 let wait = Duration::from_millis(fastrand::u64(20..120) << attempt);
+                attempt += 1;
                 tracing::info!(attempt, ?wait, "somebody else pushed first; the lock is computed anew on the new tip");
                 tokio::time::sleep(wait).await;
                 commit = world.repository.commit().await?;
@@ -108,13 +113,16 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
                 let problem = Problem::from(error);
                 tracing::warn!(%problem, "the lock could not be committed; the former one stays in force");
                 memory.forget(&resolution);
-                let lock = environments.lock.clone();
-                let change = LockChange { lock, problems: change.problems, ..LockChange::default() };
+                let change = unmoved(&environments, change);
                 return Ok(Locked { commit, lock_commit: None, environments, change, problem: Some(problem) });
             }
         }
     }
-    unreachable!("the last attempt returns")
+}
+
+/// The former lock stays in force; what the change found wrong is still reported.
+fn unmoved(environments: &Environments, change: LockChange) -> LockChange {
+    LockChange { lock: environments.lock.clone(), files: BTreeMap::new(), moves: Vec::new(), ..change }
 }
 
 /// The files of a lock commit, known without fetching them: its parent's with the lock's changes.
