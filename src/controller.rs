@@ -101,7 +101,7 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
             Ok(pass) => {
                 let done = |action| pass.applied.count(action);
                 let writes = done(Action::Create) + done(Action::Configure) + done(Action::Delete);
-                self.metrics.pass_ended(&pass.report, started.elapsed(), writes, self.memory.registry_requests());
+                self.metrics.pass_ended(&pass.report, started.elapsed(), writes, pass.requests);
                 tracing::info!(
                     commit = pass.report.commit,
                     environments = pass.report.environments.len(),
@@ -112,17 +112,14 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                     milliseconds = started.elapsed().as_millis() as u64,
                     "pass"
                 );
-                if self.published.as_ref() != Some(&pass.report) {
-                    match self.world.cluster.publish(&pass.report).await {
-                        Ok(()) => self.published = Some(pass.report.clone()),
-                        Err(problem) => tracing::warn!(%problem, "what the pass came to could not be written down"),
-                    }
-                }
+                self.publish(pass.report.clone()).await;
                 self.passed = pass.report.commit.as_deref().and_then(|commit| commit.parse().ok());
                 pass.is_complete()
             }
-            Err(_) => {
+            Err(error) => {
                 self.metrics.pass_failed();
+                let cannot_start = error.0.problems().to_vec();
+                self.publish(PassReport { cannot_start, ..self.published.clone().unwrap_or_default() }).await;
                 self.passed = Some(*tip);
                 false
             }
@@ -137,6 +134,17 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
             self.retry_at = Some(Instant::now() + wait);
         }
         result
+    }
+
+    /// Writes down what a pass came to, when it says something else than before.
+    async fn publish(&mut self, report: PassReport) {
+        if self.published.as_ref() == Some(&report) {
+            return;
+        }
+        match self.world.cluster.publish(&report).await {
+            Ok(()) => self.published = Some(report),
+            Err(problem) => tracing::warn!(%problem, "what the pass came to could not be written down"),
+        }
     }
 
     /// Waits for the next poll, a due reference, a drifted target or the end.

@@ -20,7 +20,7 @@ use crate::{
         manifest::{Comparison, Manifest, Manifests, Owner},
         name::EnvironmentId,
         plan::{Applied, Plan},
-        report::{Condition, PassReport},
+        report::{Condition, PassReport, Requests},
         resolution::Resolution,
     },
     stages::{
@@ -99,6 +99,8 @@ pub struct Pass {
     pub applied: Applied,
     /// The summary of all.
     pub report: PassReport,
+    /// What it has asked. Not part of the report, which is equal for equal outcomes.
+    pub requests: Requests,
 }
 
 /// Carries out one pass on that commit.
@@ -108,6 +110,7 @@ pub async fn pass<C: Cluster, K: Credentials>(
     tip: &git::CommitId,
     cancel: &CancellationToken,
 ) -> Result<Pass, RunError> {
+    let before = asked(world, memory);
     // 1. fetch (Git)
     world.reach(Step::Fetch).await;
     let snapshot = push::fetch(world, memory, tip).await?;
@@ -139,7 +142,14 @@ pub async fn pass<C: Cluster, K: Credentials>(
         lock: &locked.change,
         applied: &applied,
     });
-    Ok(Pass { environments: locked.environments, lock: locked.change, plan, applied, report })
+    Ok(Pass {
+        environments: locked.environments,
+        lock: locked.change,
+        plan,
+        applied,
+        report,
+        requests: asked(world, memory) - before,
+    })
 }
 
 impl<C, K> World<C, K> {
@@ -151,6 +161,11 @@ impl<C, K> World<C, K> {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Requests sent so far, by this controller.
+fn asked<C: Cluster, K>(world: &World<C, K>, memory: &Memory) -> Requests {
+    Requests { registry: memory.registry_requests(), target: world.cluster.requests() }
 }
 
 /// Asks the registries for what is due, and remembers when they answered.

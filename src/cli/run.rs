@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
+use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +15,7 @@ use crate::{
     model::{
         failure::{Category, Problem},
         plan::Action,
-        report::{Condition, PassReport},
+        report::{Condition, PassReport, Requests},
     },
     pipeline::{LockMode, Options, Pass, RunError, Step, World},
     server::{self, Metrics},
@@ -154,9 +155,17 @@ fn log(result: &Result<Pass, RunError>) {
     }
 }
 
+/// A pass as JSON: its report, and what it has asked.
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(flatten)]
+    report: &'a PassReport,
+    requests: Requests,
+}
+
 fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
     if output == OutputFormat::Json {
-        return printer.json(&pass.report);
+        return printer.json(&Output { report: &pass.report, requests: pass.requests });
     }
     for moved in &pass.lock.moves {
         printer.line(&crate::stages::lock::describe(moved));
@@ -169,8 +178,9 @@ fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
 /// `2 created, 1 changed, 0 deleted, 9 unchanged`.
 pub fn summary(pass: &Pass) -> String {
     let done = |action| pass.applied.count(action);
+    let Requests { registry, target } = pass.requests;
     format!(
-        "{} created, {} changed, {} deleted, {} unchanged",
+        "{} created, {} changed, {} deleted, {} unchanged; {registry} registry and {target} API requests",
         done(Action::Create),
         done(Action::Configure),
         done(Action::Delete),

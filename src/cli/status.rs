@@ -133,7 +133,7 @@ fn print(printer: &mut Printer, standing: &Standing, format: StatusFormat) {
     for environment in standing.environments.values() {
         environment.problems.iter().for_each(|problem| printer.problem(problem));
     }
-    if let Some(problem) = &standing.lock_problem {
+    for problem in standing.lock_problem.iter().chain(&standing.cannot_start) {
         printer.problem(problem);
     }
 }

@@ -66,6 +66,11 @@ pub trait Cluster: Send + Sync {
     /// When it cannot be written.
     fn publish(&self, report: &PassReport) -> impl Future<Output = Result<(), Problem>> + Send;
 
+    /// Requests sent so far, without those of watches.
+    fn requests(&self) -> u64 {
+        0
+    }
+
     /// Whether an object of ours was changed or deleted by somebody else since the last [`Cluster::inventory`]. A target
     /// that is not watched never says so.
     fn has_drifted(&self) -> bool {

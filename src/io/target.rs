@@ -66,6 +66,13 @@ impl Cluster for AnyTarget {
         }
     }
 
+    fn requests(&self) -> u64 {
+        match self {
+            Self::Kube(cluster) => cluster.requests(),
+            Self::Directory(directory) => directory.requests(),
+        }
+    }
+
     fn has_drifted(&self) -> bool {
         match self {
             Self::Kube(cluster) => cluster.has_drifted(),

@@ -1,6 +1,6 @@
 //! What a pass came to, and what the nodes hold.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,10 +36,32 @@ pub struct PassReport {
     pub lock_commit: Option<String>,
     /// Why the lock could not be committed: a refused push with the remote's own words.
     pub lock_problem: Option<Problem>,
+    /// Why a later pass could not start; everything else is then what the last pass that could came to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cannot_start: Vec<Problem>,
     /// Each environment.
     pub environments: BTreeMap<EnvironmentId, EnvironmentReport>,
     /// Tenants whose own objects failed.
     pub tenants: BTreeMap<Name, Vec<Problem>>,
+}
+
+/// Requests that a pass has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Requests {
+    /// To registries and their token services.
+    pub registry: u64,
+    /// To the API server, without those of watches; none for a folder.
+    pub target: u64,
+}
+
+impl Sub for Requests {
+    type Output = Self;
+
+    /// What was sent since `before`; counters that began anew in between count from zero.
+    fn sub(self, before: Self) -> Self {
+        let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+        Self { registry: since(self.registry, before.registry), target: since(self.target, before.target) }
+    }
 }
 
 /// One environment's part of a [`PassReport`].

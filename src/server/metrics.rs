@@ -14,7 +14,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::model::report::{Condition, PassReport};
+use crate::model::report::{Condition, PassReport, Requests};
 
 /// The counters and gauges of one controller.
 pub struct Metrics {
@@ -25,6 +25,7 @@ pub struct Metrics {
     lock_commits: Counter,
     writes: Counter,
     registry_requests: Counter,
+    target_requests: Counter,
     environments: Family<Standing, Gauge>,
     since_progress: Gauge<f64, AtomicU64>,
     started: Instant,
@@ -55,6 +56,7 @@ impl Metrics {
             lock_commits: Counter::default(),
             writes: Counter::default(),
             registry_requests: Counter::default(),
+            target_requests: Counter::default(),
             environments: Family::default(),
             since_progress: Gauge::default(),
             started: Instant::now(),
@@ -74,6 +76,7 @@ impl Metrics {
         registry.register("lock_commits", "Lock commits pushed", metrics.lock_commits.clone());
         registry.register("object_writes", "Objects written or deleted", metrics.writes.clone());
         registry.register("registry_requests", "Requests to registries", metrics.registry_requests.clone());
+        registry.register("target_requests", "Requests to the API server", metrics.target_requests.clone());
         registry.register("environments", "Environments by condition", metrics.environments.clone());
         registry.register_with_unit(
             "since_progress",
@@ -97,13 +100,13 @@ impl Metrics {
         self.progressed();
     }
 
-    /// A pass was carried out: what it came to, how long it took, how many objects it wrote, and how many requests
-    /// the registries have been sent since the start.
-    pub fn pass_ended(&self, report: &PassReport, took: Duration, writes: usize, registry_requests: u64) {
+    /// A pass was carried out: what it came to, how long it took, how many objects it wrote, and what it has asked.
+    pub fn pass_ended(&self, report: &PassReport, took: Duration, writes: usize, requests: Requests) {
         self.passes.get_or_create(&Ended { result: "carried-out" }).inc();
         self.pass_seconds.set(took.as_secs_f64());
         self.writes.inc_by(writes as u64);
-        self.registry_requests.inc_by(registry_requests.saturating_sub(self.registry_requests.get()));
+        self.registry_requests.inc_by(requests.registry);
+        self.target_requests.inc_by(requests.target);
         if report.lock_commit.is_some() {
             self.lock_commits.inc();
         }

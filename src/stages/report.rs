@@ -76,6 +76,7 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
         commit: inputs.commit.clone(),
         lock_commit: inputs.lock_commit.clone(),
         lock_problem: inputs.lock_problem.clone(),
+        cannot_start: Vec::new(),
         environments,
         tenants,
     }

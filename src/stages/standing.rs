@@ -52,6 +52,9 @@ pub struct Standing {
     pub last_pass: Option<String>,
     /// Why the last pass could not commit the lock.
     pub lock_problem: Option<Problem>,
+    /// Why the controller cannot start a pass on a later commit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cannot_start: Vec<Problem>,
     /// Each environment.
     pub environments: BTreeMap<EnvironmentId, EnvironmentStanding>,
 }
@@ -102,7 +105,8 @@ pub fn standing(
             coverage: None,
         });
     }
-    Standing { commit, last_pass: last.commit, lock_problem: last.lock_problem, environments: all }
+    let PassReport { commit: last_pass, lock_problem, cannot_start, .. } = last;
+    Standing { commit, last_pass, lock_problem, cannot_start, environments: all }
 }
 
 fn of_nodes(coverage: Option<&Coverage>, reported: Option<Condition>) -> State {
@@ -128,7 +132,8 @@ impl Standing {
 
     /// Whether every eligible node holds every image of every environment that is not suspended.
     pub fn is_warm(&self) -> bool {
-        self.environments.values().all(|environment| matches!(environment.state, State::Warm | State::Suspended))
+        self.cannot_start.is_empty()
+            && self.environments.values().all(|environment| matches!(environment.state, State::Warm | State::Suspended))
     }
 
     /// Whether waiting can help: something is being pulled, or the kubelet tries again by itself.
@@ -141,7 +146,7 @@ impl Standing {
 
     /// Why it is not warm, a line for each reason.
     pub fn reasons(&self) -> Vec<String> {
-        let mut reasons = Vec::new();
+        let mut reasons: Vec<String> = self.cannot_start.iter().map(ToString::to_string).collect();
         for (id, environment) in &self.environments {
             if matches!(environment.state, State::Warm | State::Suspended) {
                 continue;

@@ -62,11 +62,6 @@ impl KubeCluster {
         Ok(Self { client, identity, store, version, requests, status_namespace: None })
     }
 
-    /// Requests that were sent to the API server, without those of watches.
-    pub fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
-    }
-
     /// The same cluster, with the status in that namespace.
     #[must_use]
     pub fn with_status_in(mut self, namespace: Option<String>) -> Self {
@@ -115,6 +110,10 @@ impl Cluster for KubeCluster {
             self.must_be_ours(&manifest.id, live)?;
         }
         Ok(Comparison { live, applied })
+    }
+
+    fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     async fn publish(&self, report: &PassReport) -> Result<(), Problem> {
