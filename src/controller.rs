@@ -106,7 +106,7 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                     commit = pass.report.commit,
                     environments = pass.report.environments.len(),
                     created = done(Action::Create),
-                    configured = done(Action::Configure),
+                    changed = done(Action::Configure),
                     deleted = done(Action::Delete),
                     unchanged = done(Action::Unchanged),
                     milliseconds = started.elapsed().as_millis() as u64,

@@ -46,9 +46,9 @@ pub fn render(problem: &Problem, severity: Severity, style: Style) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = level.primary_title(printable(&problem.message)).id(problem.category.as_str());
+    let title = level.primary_title(lines(&problem.message)).id(problem.category.as_str());
     let place = problem.location.as_ref().map(|location| place(location, problem.source.as_deref()));
-    let hint = problem.hint.as_deref().map(|hint| Level::HELP.with_name("hint").message(printable(hint)).into());
+    let hint = problem.hint.as_deref().map(|hint| Level::HELP.with_name("hint").message(lines(hint)).into());
     let report = [title.elements(place.into_iter().chain(hint))];
     let renderer = match style {
         Style::Plain => Renderer::plain(),
@@ -81,6 +81,11 @@ fn span(line: &str, location: &Location) -> std::ops::Range<usize> {
         None => line.len() - line.trim_start().len()..line.len(),
         Some(column) => byte(column)..byte(column.saturating_add(location.length.max(1))),
     }
+}
+
+/// A text of several lines, each of them [`printable`].
+fn lines(text: &str) -> String {
+    text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
 
 /// The same number of characters, each of them harmless to a terminal: no control characters, and none that are

@@ -20,7 +20,9 @@ use crate::{
 #[command(after_help = "Examples:
   larder apply                          the folder you are in, uncommitted files included
   larder apply --repo URL               the tip of a repository
-  larder apply --target dir:manifests   into a folder of manifests")]
+  larder apply --target dir:manifests   into a folder of manifests
+
+Exit code 0: done, or nothing to do. 1: something failed; everything else was applied.")]
 pub struct Apply {
     #[command(flatten)]
     source: SourceOptions,
@@ -44,7 +46,10 @@ impl Apply {
             printer.note("note: applying files of a folder, which may not be committed");
         }
         let broken = session::report_broken(printer, &environments, &[]);
-        plan::print(printer, &planned, self.output);
+        match self.output {
+            OutputFormat::Json => printer.json(&planned),
+            OutputFormat::Text => plan::print(printer, &planned),
+        }
         let applied = cluster::carry_out(&target, &planned, &CancellationToken::new()).await;
         let mut exit = broken;
         for (change, outcome) in &applied.outcomes {
@@ -68,7 +73,7 @@ impl Apply {
 fn done(change: &Change) -> String {
     let what = match change.action {
         Action::Create => "created",
-        Action::Configure => "configured",
+        Action::Configure => "changed",
         Action::Delete => "deleted",
         Action::Unchanged => "unchanged",
     };

@@ -139,7 +139,7 @@ impl Story {
         history::print(printer, &self.source, None, 100, OutputFormat::Text).await?;
 
         printer.line(&format!(
-            "\nAll of this is real and still there:\n  git -C {0}/environments.git log -p lock/\n  ls -R {0}/manifests\n  larder history --repo {0}/environments.git",
+            "\nAll of this is real and still there:\n  git -C {0}/environments.git log -p -- lock/\n  ls -R {0}/manifests\n  larder history --repo {0}/environments.git",
             self.folder.display()
         ));
         Ok(Exit::Success)

@@ -88,7 +88,10 @@ pub async fn print(
         }
     }
     if history.entries.is_empty() {
-        printer.note("nothing has been locked yet");
+        printer.note(&environment.map_or_else(
+            || "nothing has been locked yet".to_owned(),
+            |id| format!("no commit has changed {}", id.lock_path()),
+        ));
     }
     Ok(())
 }

@@ -1,11 +1,18 @@
 //! `larder plan`: what would be done to the target.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
+use serde::Serialize;
 
 use super::{CliError, Exit, Printer, session};
 use crate::{
     config::{OutputFormat, SourceOptions, TargetOptions},
-    model::plan::{Action, Change, Plan as ModelPlan},
+    model::{
+        failure::Failure,
+        name::EnvironmentId,
+        plan::{Action, Change, Plan as ModelPlan},
+    },
     pipeline::{compare, render_locked},
     stages::render,
 };
@@ -28,6 +35,14 @@ pub struct Plan {
     output: OutputFormat,
 }
 
+/// A plan as JSON, with the environments that have none.
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(flatten)]
+    plan: &'a ModelPlan,
+    broken: BTreeMap<&'a EnvironmentId, &'a Failure>,
+}
+
 impl Plan {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let source = session::source(&self.source).await?;
@@ -38,7 +53,10 @@ impl Plan {
         let manifests = render_locked(&environments, &change, &options);
         let plan = compare(&target, &environments, &change, manifests, &session::revision(&source)).await?;
         let broken = session::report_broken(printer, &environments, &[]);
-        print(printer, &plan, self.output);
+        match self.output {
+            OutputFormat::Json => printer.json(&Output { plan: &plan, broken: session::broken(&environments) }),
+            OutputFormat::Text => print(printer, &plan),
+        }
         Ok(match (broken, plan.failures.is_empty() && plan.blocked.is_none(), plan.is_empty()) {
             (Exit::Success, true, true) => Exit::Success,
             (Exit::Success, true, false) => Exit::Changes,
@@ -48,10 +66,7 @@ impl Plan {
 }
 
 /// Prints a plan: diffs, then what could not be planned, then a summary.
-pub fn print(printer: &mut Printer, plan: &ModelPlan, output: OutputFormat) {
-    if output == OutputFormat::Json {
-        return printer.json(plan);
-    }
+pub fn print(printer: &mut Printer, plan: &ModelPlan) {
     print_changes(printer, &plan.changes);
     for failure in plan.failures.values() {
         printer.failure(failure);

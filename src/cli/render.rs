@@ -5,9 +5,13 @@ use clap::Args;
 use super::{CliError, Exit, Printer, session};
 use crate::{
     config::{OutputFormat, SourceOptions},
-    model::{manifest::Manifest, name::EnvironmentId, yaml},
+    model::{
+        manifest::{Manifest, Owner},
+        name::EnvironmentId,
+        yaml,
+    },
     pipeline::render_locked,
-    stages::render,
+    stages::{render, standing},
 };
 
 /// Print the manifests of what is locked; needs neither cluster nor registry
@@ -33,13 +37,14 @@ impl Render {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let source = session::source(&self.source).await?;
         let environments = session::load(&source)?;
+        if let Some(unknown) = self.environments.iter().find(|id| !environments.environments.contains_key(id)) {
+            return Err(standing::unknown_environment(unknown, environments.environments.keys()).into());
+        }
         let options = render::Options { instance: self.instance };
         let manifests = render_locked(&environments, &session::locked(&environments), &options);
-        let wanted = |owner: &crate::model::manifest::Owner| match owner {
-            crate::model::manifest::Owner::Environment(id) => {
-                self.environments.is_empty() || self.environments.contains(id)
-            }
-            crate::model::manifest::Owner::Tenant(_) => self.environments.is_empty(),
+        let wanted = |owner: &Owner| match owner {
+            Owner::Environment(id) => self.environments.is_empty() || self.environments.contains(id),
+            Owner::Tenant(_) => self.environments.is_empty(),
         };
         let mut exit = session::report_broken(printer, &environments, &self.environments);
         let mut objects: Vec<&Manifest> = Vec::new();
@@ -54,7 +59,7 @@ impl Render {
         }
         objects.sort_by(|a, b| a.id.cmp(&b.id));
         match self.output {
-            OutputFormat::Json => printer.json(&objects.iter().map(|manifest| &manifest.object).collect::<Vec<_>>()),
+            OutputFormat::Json => printer.json(&objects.iter().map(|manifest| &*manifest.object).collect::<Vec<_>>()),
             OutputFormat::Text => {
                 for manifest in objects {
                     printer.text(&format!("---\n{}", yaml::to_yaml(&manifest.object)));

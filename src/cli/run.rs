@@ -14,7 +14,7 @@ use crate::{
     io::{credentials::StoredCredentials, target::AnyTarget},
     model::{
         failure::{Category, Problem},
-        plan::Action,
+        plan::{Action, Outcome},
         report::{Condition, PassReport, Requests},
     },
     pipeline::{LockMode, Options, Pass, RunError, Step, World},
@@ -27,10 +27,11 @@ use crate::{
 #[command(after_help = "Examples:
   larder run --repo https://git.example.com/team/environments.git --git-password-file token
   larder run --repo ssh://git@git.example.com/team/environments.git --ssh-key-file key --known-hosts-file known_hosts
-  larder run --repo . --once                             one pass on a local repository
+  larder run --repo . --once --follow                    apply what is committed in the repository you are in
   larder run --repo URL --path clusters/eu --follow      apply what another larder locks
   larder run --repo URL --target dir:manifests --once    render for Argo CD or Flux
 
+A pass is noted in the ConfigMap larder-status, for `larder status`.
 Exit code of --once: 0 when all went well, 1 when something failed. Everything else still went on.")]
 pub struct Run {
     #[command(flatten)]
@@ -170,7 +171,8 @@ fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
     for moved in &pass.lock.moves {
         printer.line(&crate::stages::lock::describe(moved));
     }
-    plan::print_changes(printer, &pass.plan.changes);
+    let done = pass.plan.changes.iter().zip(&pass.applied.outcomes);
+    plan::print_changes(printer, done.filter(|(_, (_, outcome))| *outcome == Outcome::Done).map(|(change, _)| change));
     print_report(printer, &pass.report);
     printer.line(&summary(pass));
 }
@@ -179,8 +181,15 @@ fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
 pub fn summary(pass: &Pass) -> String {
     let done = |action| pass.applied.count(action);
     let Requests { registry, target } = pass.requests;
+    let outcomes = || pass.applied.outcomes.iter().map(|(_, outcome)| outcome);
+    let failed = outcomes().filter(|outcome| matches!(outcome, Outcome::Failed(_))).count();
+    let not_attempted = outcomes().filter(|outcome| **outcome == Outcome::NotAttempted).count();
+    let rest = match (failed, not_attempted) {
+        (0, 0) => String::new(),
+        (failed, not_attempted) => format!(", {failed} failed, {not_attempted} not attempted"),
+    };
     format!(
-        "{} created, {} changed, {} deleted, {} unchanged; {registry} registry and {target} API requests",
+        "{} created, {} changed, {} deleted, {} unchanged{rest}; {registry} registry and {target} API requests",
         done(Action::Create),
         done(Action::Configure),
         done(Action::Delete),

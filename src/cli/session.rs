@@ -1,6 +1,6 @@
 //! What verbs start from: the environment repository's files, and the target.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use super::{CliError, Exit, Printer};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     io::{cluster::KubeCluster, directory::Directory, folder, repository::Repository, target::AnyTarget},
     model::{
         batch::failed,
-        failure::{Category, Problem},
+        failure::{Category, Failure, Problem},
         lock::LockChange,
         name::EnvironmentId,
         snapshot::{Origin, Snapshot},
@@ -94,6 +94,11 @@ pub async fn cluster(options: &TargetOptions) -> Result<KubeCluster, CliError> {
 /// The cluster of a verb that can do without one: none when there is no kubeconfig that can be used.
 pub async fn cluster_if_any(options: &TargetOptions) -> Option<KubeCluster> {
     cluster(options).await.ok()
+}
+
+/// The environments whose file or lockfile is broken.
+pub fn broken(environments: &Environments) -> BTreeMap<&EnvironmentId, &Failure> {
+    failed(&environments.lock).chain(failed(&environments.environments)).collect()
 }
 
 /// Prints the failures of environments and lockfiles (of `only` these, unless it is empty).

@@ -93,7 +93,7 @@ impl Status {
         let (view, last) = (cluster.observe().await?, cluster.last_report().await?);
         let coverage = coverage::coverage(&environments.lock, &manifests, &view);
         let mut standing = standing::standing(&environments, &manifests, coverage, last, &source.snapshot.origin);
-        standing.keep(&self.environments);
+        standing.keep(&self.environments)?;
         Ok(standing)
     }
 }
@@ -124,9 +124,7 @@ fn print(printer: &mut Printer, standing: &Standing, format: StatusFormat) {
         }
         if format == StatusFormat::Wide {
             let excluded = environment.coverage.iter().flat_map(|coverage| &coverage.excluded);
-            rows.extend(
-                excluded.map(|(node, reason)| vec![format!("  {node}"), "does not count".into(), reason.clone()]),
-            );
+            rows.extend(excluded.map(|(node, reason)| vec![format!("  {node}"), "left out: ".to_owned() + reason]));
         }
     }
     printer.text(&table(&["ENVIRONMENT", "IMAGE", "DIGEST", "COVERAGE", "STATE"], &rows));
@@ -144,5 +142,14 @@ fn node_row(node: &NodeReport) -> Vec<String> {
         NodeState::Success => "success",
         NodeState::Failure => "failure",
     };
-    vec![format!("  {}", node.node), state.to_owned(), node.message.clone().unwrap_or_default()]
+    // The kubelet's message is long and stands last, where it moves no other column.
+    let blank = || String::new();
+    vec![
+        format!("  {}", node.node),
+        state.to_owned(),
+        blank(),
+        blank(),
+        blank(),
+        node.message.clone().unwrap_or_default(),
+    ]
 }

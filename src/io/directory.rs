@@ -130,7 +130,7 @@ impl Cluster for Directory {
         if let Some(live) = &live {
             self.must_be_ours(&manifest.id, live)?;
         }
-        Ok(Comparison { live, applied: manifest.object.clone() })
+        Ok(Comparison { live, applied: Value::clone(&manifest.object) })
     }
 
     async fn apply(&self, manifest: &Manifest) -> Result<(), Problem> {

@@ -1,6 +1,6 @@
 //! Rendered objects, and what a target holds of them.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -140,7 +140,7 @@ pub struct Manifest {
     pub owner: Owner,
     /// The whole object, with labels and annotations ([`INSTANCE_LABEL`], [`OBJECT_ANNOTATION`], [`OWNER_ANNOTATION`],
     /// [`MANIFEST_ANNOTATION`]).
-    pub object: Value,
+    pub object: Arc<Value>,
 }
 
 impl Manifest {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
     failure::{Category, Failure, Problem},
-    manifest::{Inventory, Manifest, Manifests, ObjectId, Owner},
+    manifest::{Inventory, Kind, Manifest, Manifests, ObjectId, Owner},
     plan::{Action, Change, Plan, Verdict},
     settings::Prune,
 };
@@ -79,6 +79,10 @@ fn change(
         return Err(being_deleted(&manifest.id));
     }
     let Verdict { action, diff } = match verdict {
+        // A namespace that somebody else made serves as well; it is theirs, and stays as it is.
+        Some(Err(problem)) if manifest.id.kind == Kind::Namespace && problem.category == Category::Conflict => {
+            Verdict { action: Action::Unchanged, diff: String::new() }
+        }
         Some(verdict) => verdict?,
         None if entry.is_some_and(|entry| entry.is_settled(manifest)) => {
             Verdict { action: Action::Unchanged, diff: String::new() }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::load::Environments;
 use crate::model::{
-    failure::Problem,
+    failure::{Category, Problem},
     manifest::{Manifests, Owner},
     name::EnvironmentId,
     report::{Condition, Coverage, NodeState, PassReport},
@@ -122,12 +122,28 @@ fn of_nodes(coverage: Option<&Coverage>, reported: Option<Condition>) -> State {
     }
 }
 
+/// The problem of somebody who names an environment that is not there.
+pub fn unknown_environment<'a>(unknown: &EnvironmentId, mut known: impl Iterator<Item = &'a EnvironmentId>) -> Problem {
+    let problem = Problem::new(Category::Name, format!("there is no environment {unknown}"));
+    match known.find(|id| id.name == unknown.name) {
+        Some(meant) => problem.hint(format!("did you mean {meant}?")),
+        None => problem.hint("an environment is named `tenant/name`; `larder status` lists all of them"),
+    }
+}
+
 impl Standing {
     /// Drops all environments but these, unless there are none of these.
-    pub fn keep(&mut self, only: &[EnvironmentId]) {
+    ///
+    /// # Errors
+    /// When one of these is not known.
+    pub fn keep(&mut self, only: &[EnvironmentId]) -> Result<(), Problem> {
+        if let Some(unknown) = only.iter().find(|id| !self.environments.contains_key(id)) {
+            return Err(unknown_environment(unknown, self.environments.keys()));
+        }
         if !only.is_empty() {
             self.environments.retain(|id, _| only.contains(id));
         }
+        Ok(())
     }
 
     /// Whether every eligible node holds every image of every environment that is not suspended.

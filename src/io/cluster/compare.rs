@@ -25,8 +25,14 @@ pub async fn compare_all<C: Cluster, T>(
     let judge = |manifest: &Manifest, comparison: &Comparison| (comparison.live.is_none(), judge(manifest, comparison));
     let mut judged = each(cluster, namespaces, judge).await;
     // Whether each of these namespaces is new, or why it cannot be made.
+    let is_new = |result: &Result<(bool, T), Problem>| match result {
+        Ok((new, _)) => Some(*new),
+        // It is there, and somebody else's.
+        Err(problem) if problem.category == Category::Conflict => Some(false),
+        Err(_) => None,
+    };
     let new: BTreeMap<String, Option<bool>> =
-        judged.iter().map(|(id, result)| (id.name.clone(), result.as_ref().ok().map(|(new, _)| *new))).collect();
+        judged.iter().map(|(id, result)| (id.name.clone(), is_new(result))).collect();
 
     let mut asked = Vec::new();
     for manifest in others {

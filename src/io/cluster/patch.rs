@@ -38,7 +38,7 @@ impl KubeCluster {
                 field_manager: Some(self.identity.manager.clone()),
                 field_validation: None,
             };
-            self.send::<Value>(path::beside(id).patch(&id.name, &params, &Patch::Apply(&manifest.object)))
+            self.send::<Value>(path::beside(id).patch(&id.name, &params, &Patch::Apply(&*manifest.object)))
         };
         let failed = |error| problem(attempt(id, &id.to_string(), "patch"), &error);
         let object = match send(false).await {
@@ -77,11 +77,15 @@ impl KubeCluster {
             }
             _ => "exists and was not made by larder".to_owned(),
         };
+        let see = match label(&metadata) {
+            Some(instance) if instance != self.identity.instance => format!("add `--instance {instance}`, "),
+            _ => "rename it, ".to_owned(),
+        };
         let kind = id.kind.as_str().to_lowercase();
         let namespace = if id.namespace.is_empty() { String::new() } else { format!(" --namespace {}", id.namespace) };
         Err(Problem::new(Category::Conflict, format!("{id} {whose}; it is left alone")).hint(format!(
-            "rename or delete it, or hand it over: `kubectl{namespace} label {kind} {name} {INSTANCE_LABEL}={instance}` and \
-             `kubectl{namespace} annotate {kind} {name} {OBJECT_ANNOTATION}={id}`",
+            "{see}or hand it over: `kubectl{namespace} label --overwrite {kind} {name} {INSTANCE_LABEL}={instance}` and \
+             `kubectl{namespace} annotate --overwrite {kind} {name} {OBJECT_ANNOTATION}={id}`",
             name = id.name,
             instance = self.identity.instance,
         )))

@@ -13,6 +13,9 @@ use crate::model::{
 /// The key under which a status is kept.
 const KEY: &str = "status.json";
 
+/// The namespace of `deploy/kustomize/base`.
+const DEPLOYED: &str = "larder-system";
+
 /// The most bytes of a status. The API server takes 1 MiB for the whole object.
 const MAX_BYTES: usize = 1_000_000;
 
@@ -48,12 +51,16 @@ impl KubeCluster {
         written.map(drop).map_err(|error| problem(attempt(&id, &id.to_string(), "patch"), &error))
     }
 
-    /// What the last pass came to, if one has written it down in a form that this version reads.
+    /// What the last pass came to, if one has written it down in a form that this version reads. Where no namespace was
+    /// named, it is looked for in the kubeconfig's and in the one of `deploy/`.
     ///
     /// # Errors
     /// When the API server does not answer.
     pub async fn last_report(&self) -> Result<Option<PassReport>, Problem> {
-        let status = self.read_status(self.status_place(), &self.status_name()).await?;
+        let mut status = self.read_status(self.status_place(), &self.status_name()).await?;
+        if status.is_none() && self.status_namespace.is_none() {
+            status = self.read_status(DEPLOYED, &self.status_name()).await?;
+        }
         Ok(status.and_then(|status| serde_json::from_str(&status).ok()))
     }
 

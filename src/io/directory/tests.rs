@@ -19,7 +19,7 @@ fn manifest(kind: Kind, namespace: &str, name: &str, value: &str) -> Manifest {
             "annotations": {OBJECT_ANNOTATION: id.to_string(), OWNER_ANNOTATION: "team/env", MANIFEST_ANNOTATION: value},
         },
     });
-    Manifest { id, owner: Owner::parse("team/env").unwrap(), object }
+    Manifest { id, owner: Owner::parse("team/env").unwrap(), object: object.into() }
 }
 
 fn files(folder: &Path) -> Vec<String> {
@@ -42,7 +42,7 @@ async fn pass(directory: &Directory, manifests: Vec<Manifest>) -> (Plan, Vec<Out
     let all: Vec<&Manifest> = manifests.iter().collect();
     let verdicts = compare_all(directory, &all, |manifest, found| match &found.live {
         None => Action::Create,
-        Some(live) if *live == manifest.object => Action::Unchanged,
+        Some(live) if *live == *manifest.object => Action::Unchanged,
         Some(_) => Action::Configure,
     })
     .await;

@@ -48,7 +48,7 @@ fn manifests(names: &[&str]) -> Manifests {
     let manifest = |name: &&str| Manifest {
         id: object(name),
         owner: Owner::Environment(id()),
-        object: json!({"metadata": {"annotations": {MANIFEST_ANNOTATION: "new"}}}),
+        object: json!({"metadata": {"annotations": {MANIFEST_ANNOTATION: "new"}}}).into(),
     };
     Manifests::from([(Owner::Environment(id()), Ok(names.iter().map(manifest).collect()))])
 }

@@ -117,7 +117,7 @@ async fn what_nothing_wants_is_deleted() {
     ]);
     world.good_pass(&all).await;
     // A copy under another name has our label, and is none of ours.
-    let mut copy = world.config_map("team/b", "two", "a\n").object;
+    let mut copy = serde_json::Value::clone(&world.config_map("team/b", "two", "a\n").object);
     copy["metadata"]["name"] = "copy".into();
     world.kubectl_with(&["create"], &copy);
 

@@ -48,8 +48,7 @@ fn puller(world: &World, lock: &Lock) -> Manifest {
         .images
         .iter()
         .map(|(name, image)| {
-            json!({"name": name, "image": image.reference.pinned(&image.digest), "command": ["/bin/busybox", "sleep", "1000000"],
-                "resources": {"requests": {"cpu": "1m", "memory": "4Mi"}}})
+            json!({"name": name, "image": image.reference.pinned(&image.digest), "command": ["/bin/busybox", "sleep", "1000000"]})
         })
         .collect();
     let labels = json!({"larder.dev/puller": "puller"});

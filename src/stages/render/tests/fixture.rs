@@ -84,7 +84,7 @@ impl World {
     pub fn object(&self, owner: &str, kind: Kind) -> Value {
         let manifests = self.manifests(owner).unwrap_or_else(|failure| panic!("{failure}"));
         let mut objects = manifests.into_iter().filter(|manifest| manifest.id.kind == kind);
-        let object = objects.next().expect("an object").object;
+        let object = Value::clone(&objects.next().expect("an object").object);
         assert!(objects.next().is_none(), "one {kind}");
         object
     }
