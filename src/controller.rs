@@ -13,13 +13,21 @@ use crate::{
         git::{CommitId, Tip},
         registry::Credentials,
     },
-    model::{plan::Action, report::PassReport},
+    model::{
+        failure::{Category, Problem},
+        plan::Action,
+        report::PassReport,
+    },
     pipeline::{self, Memory, Pass, RunError, World},
     server::Metrics,
 };
 
-/// The longest wait after a failure.
+/// The longest wait before a failed pass is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
+
+/// The least time between two passes on the same tip: somebody who changes our objects back again and again must not
+/// keep the controller busy.
+const SHORTEST_GAP: Duration = Duration::from_secs(2);
 
 /// A controller of one environment repository and one target.
 pub struct Controller<C, K> {
@@ -27,27 +35,49 @@ pub struct Controller<C, K> {
     interval: Duration,
     metrics: Arc<Metrics>,
     memory: Memory,
-    /// The commit whose pass had nothing left to try again.
-    passed: Option<CommitId>,
-    /// Passes that failed in a row, and when the next may start.
+    last: Option<Last>,
+    /// Passes in a row that left something to try again.
     failures: u32,
-    retry_at: Option<Instant>,
     /// What was written down last, so that it is written again only when it says something else.
     published: Option<PassReport>,
+}
+
+/// The last pass.
+struct Last {
+    /// The commit that it came to.
+    commit: Option<CommitId>,
+    ended: Instant,
+    /// Whether it could start. What is due or has drifted waits while it cannot.
+    started: bool,
+    /// When it is tried again, if it left something to try.
+    retry_at: Option<Instant>,
 }
 
 impl<C: Cluster, K: Credentials> Controller<C, K> {
     /// A controller that looks at the branch's tip every `interval`, a tenth more or less.
     pub fn new(world: World<C, K>, interval: Duration, metrics: Arc<Metrics>) -> Self {
         let memory = Memory::default();
-        Self { world, interval, metrics, memory, passed: None, failures: 0, retry_at: None, published: None }
+        Self { world, interval, metrics, memory, last: None, failures: 0, published: None }
     }
 
     /// Runs one pass on the branch's tip. None when the repository holds no commit yet.
+    ///
+    /// # Errors
+    /// When the pass cannot start, the branch being gone included.
     pub async fn once(&mut self, cancel: &CancellationToken) -> Result<Option<Pass>, RunError> {
-        match self.tip().await? {
-            Some(tip) => self.pass(&tip, cancel).await.map(Some),
-            None => Ok(None),
+        let tip = tokio::select! {
+            tip = self.tip() => tip?,
+            () = cancel.cancelled() => {
+                return Err(Problem::new(Category::Git, "ended before the repository answered").into());
+            }
+        };
+        match tip {
+            Tip::Commit(tip) => self.pass(&tip, cancel).await.map(Some),
+            Tip::Empty => {
+                tracing::warn!("the repository has no commit yet: no environments");
+                Ok(None)
+            }
+            Tip::Gone { branch } => Err(gone(&branch).into()),
         }
     }
 
@@ -55,53 +85,58 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
     /// `observe` sees each pass, or why it could not start.
     pub async fn run(&mut self, shutdown: &CancellationToken, mut observe: impl FnMut(&Result<Pass, RunError>)) {
         while !shutdown.is_cancelled() {
-            match self.tip().await {
-                Ok(Some(tip)) if self.must_pass(&tip) => {
-                    let result = self.pass(&tip, shutdown).await;
-                    observe(&result);
+            let tip = tokio::select! {
+                tip = self.tip() => tip,
+                () = shutdown.cancelled() => return,
+            };
+            let polled = match tip {
+                Ok(Tip::Commit(tip)) => {
+                    if self.must_pass(&tip) {
+                        let result = self.pass(&tip, shutdown).await;
+                        observe(&result);
+                    }
+                    true
                 }
-                Ok(_) => {}
-                Err(error) => observe(&Err(error)),
-            }
-            self.wait(shutdown).await;
+                Ok(Tip::Empty) => {
+                    tracing::warn!("the repository has no branch: nothing is done, and the target stays as it is");
+                    false
+                }
+                Ok(Tip::Gone { branch }) => {
+                    observe(&Err(gone(&branch).into()));
+                    false
+                }
+                Err(error) => {
+                    observe(&Err(error));
+                    false
+                }
+            };
+            self.wait(polled, shutdown).await;
         }
     }
 
-    /// The branch's tip: one `ls-refs`. None when there is nothing to do: an empty repository, or a branch that is gone,
-    /// in which case everything stays as it is.
-    async fn tip(&mut self) -> Result<Option<CommitId>, RunError> {
-        let tip = self.world.repository.tip().await.map_err(crate::model::failure::Problem::from)?;
+    /// Where the branch is: one `ls-refs`.
+    async fn tip(&self) -> Result<Tip, RunError> {
+        let tip = self.world.repository.tip().await.map_err(Problem::from)?;
         self.metrics.polled();
-        match tip {
-            Tip::Commit(commit) => Ok(Some(commit)),
-            Tip::Empty => {
-                tracing::warn!("the repository has no commit yet: no environments");
-                Ok(None)
-            }
-            Tip::Gone { branch } => {
-                tracing::error!(branch, "the branch is gone; the cluster stays as it is");
-                Ok(None)
-            }
-        }
+        Ok(tip)
     }
 
     fn must_pass(&self, tip: &CommitId) -> bool {
-        let due = self.memory.until_due().is_some_and(|wait| wait.is_zero());
-        match self.retry_at {
-            // A failure is tried again after its wait, or at once when the tip has moved.
-            Some(at) => Instant::now() >= at || self.passed.as_ref() != Some(tip),
-            None => self.passed.as_ref() != Some(tip) || due || self.world.cluster.has_drifted(),
-        }
+        let Some(last) = &self.last else { return true };
+        let due = || self.memory.until_due().is_some_and(|wait| wait.is_zero());
+        last.commit.as_ref() != Some(tip)
+            || last.retry_at.is_some_and(|at| Instant::now() >= at)
+            || (last.started && (due() || self.world.cluster.has_drifted()))
     }
 
     async fn pass(&mut self, tip: &CommitId, cancel: &CancellationToken) -> Result<Pass, RunError> {
-        let started = Instant::now();
+        let begun = Instant::now();
         let result = pipeline::pass(&self.world, &mut self.memory, tip, cancel).await;
-        let complete = match &result {
+        let (commit, started, complete) = match &result {
             Ok(pass) => {
                 let done = |action| pass.applied.count(action);
                 let writes = done(Action::Create) + done(Action::Configure) + done(Action::Delete);
-                self.metrics.pass_ended(&pass.report, started.elapsed(), writes, pass.requests);
+                self.metrics.pass_ended(&pass.report, begun.elapsed(), writes, pass.requests);
                 tracing::info!(
                     commit = pass.report.commit,
                     environments = pass.report.environments.len(),
@@ -109,35 +144,33 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                     changed = done(Action::Configure),
                     deleted = done(Action::Delete),
                     unchanged = done(Action::Unchanged),
-                    milliseconds = started.elapsed().as_millis() as u64,
+                    milliseconds = begun.elapsed().as_millis() as u64,
                     "pass"
                 );
                 self.publish(pass.report.clone()).await;
-                self.passed = pass.report.commit.as_deref().and_then(|commit| commit.parse().ok());
-                pass.is_complete()
+                let commit = pass.report.commit.as_deref().and_then(|commit| commit.parse().ok());
+                (commit, true, pass.is_complete())
             }
             Err(error) => {
                 self.metrics.pass_failed();
                 let cannot_start = error.0.problems().to_vec();
                 self.publish(PassReport { cannot_start, ..self.published.clone().unwrap_or_default() }).await;
-                self.passed = Some(*tip);
-                false
+                (Some(*tip), false, false)
             }
         };
-        if complete {
-            self.failures = 0;
-            self.retry_at = None;
-        } else {
-            self.failures += 1;
-            let wait =
-                self.interval.saturating_mul(1 << (self.failures - 1).min(10)).min(LONGEST_RETRY.max(self.interval));
-            self.retry_at = Some(Instant::now() + wait);
-        }
+        self.failures = if complete { 0 } else { self.failures + 1 };
+        let retry_at = (!complete).then(|| {
+            let wait = self.interval.saturating_mul(1 << (self.failures - 1).min(10));
+            Instant::now() + wait.min(LONGEST_RETRY.max(self.interval))
+        });
+        self.last = Some(Last { commit, ended: Instant::now(), started, retry_at });
         result
     }
 
     /// Writes down what a pass came to, when it says something else than before.
-    async fn publish(&mut self, report: PassReport) {
+    async fn publish(&mut self, mut report: PassReport) {
+        // Which pass made the lock commit is no matter of where things stand.
+        report.lock_commit = None;
         if self.published.as_ref() == Some(&report) {
             return;
         }
@@ -147,14 +180,32 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
         }
     }
 
-    /// Waits for the next poll, a due reference, a drifted target or the end.
-    async fn wait(&self, shutdown: &CancellationToken) {
+    /// Waits for the next poll. What is due or has drifted comes sooner, unless the repository could not be asked or the
+    /// last pass could not start: then it would only be asked again and again.
+    async fn wait(&self, polled: bool, shutdown: &CancellationToken) {
         let jitter = self.interval.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
-        let due = self.memory.until_due().filter(|_| self.retry_at.is_none()).unwrap_or(Duration::MAX);
+        let sooner = async {
+            match &self.last {
+                Some(last) if polled && last.started => {
+                    let due = self.memory.until_due().unwrap_or(Duration::MAX);
+                    tokio::select! {
+                        () = tokio::time::sleep(due) => {}
+                        () = self.world.cluster.drifted() => {}
+                    }
+                    tokio::time::sleep_until((last.ended + SHORTEST_GAP).into()).await;
+                }
+                _ => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(jitter.min(due)) => {}
-            () = self.world.cluster.drifted(), if self.retry_at.is_none() => {}
+            () = tokio::time::sleep(jitter) => {}
+            () = sooner => {}
         }
     }
+}
+
+fn gone(branch: &str) -> Problem {
+    Problem::new(Category::Git, format!("the repository has no branch `{branch}`; the target stays as it is"))
+        .hint("name another with --branch, or push it again")
 }

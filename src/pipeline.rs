@@ -3,7 +3,11 @@
 //! A pass that cannot start (no repository, no readable `larder.yaml`, no target) is a [`RunError`] and has touched
 //! nothing. Whatever goes wrong for one environment travels beside the others' results, up to the report.
 
-use std::{collections::BTreeSet, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +19,7 @@ use crate::{
         repository::Repository,
     },
     model::{
-        failure::{Failure, Problem},
+        failure::{Category, Failure, Problem},
         lock::LockChange,
         manifest::{Comparison, Manifest, Manifests, Owner},
         name::EnvironmentId,
@@ -34,6 +38,9 @@ mod push;
 
 pub use memory::Memory;
 pub use push::{LockMode, Locked};
+
+/// How long a pass that is cancelled may go on before it begins to write.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What a pass works with.
 pub struct World<C, K> {
@@ -111,6 +118,41 @@ pub async fn pass<C: Cluster, K: Credentials>(
     cancel: &CancellationToken,
 ) -> Result<Pass, RunError> {
     let before = asked(world, memory);
+    let prepared = tokio::select! {
+        prepared = prepare(world, memory, tip) => prepared?,
+        () = ended(cancel) => return Err(Problem::new(Category::Io, "the pass was ended before it wrote anything").into()),
+    };
+    let Prepared { locked, plan } = prepared;
+    // 7. apply and prune (target)
+    world.reach(Step::Apply).await;
+    let applied = cluster::carry_out(&world.cluster, &plan, cancel).await;
+    // 8. report (pure)
+    world.reach(Step::Report).await;
+    memory.schedule(&locked.environments, &locked.change.lock);
+    let report = report::report(&report::Inputs {
+        commit: Some(locked.commit.to_string()),
+        lock_commit: locked.lock_commit.as_ref().map(ToString::to_string),
+        lock_problem: locked.problem.clone(),
+        environments: &locked.environments,
+        lock: &locked.change,
+        applied: &applied,
+    });
+    let requests = asked(world, memory) - before;
+    Ok(Pass { environments: locked.environments, lock: locked.change, plan, applied, report, requests })
+}
+
+/// A pass that has written nothing to the target yet.
+struct Prepared {
+    locked: Locked,
+    plan: Plan,
+}
+
+/// The steps that only ask, and the push: they may be dropped at any time, as a kill would.
+async fn prepare<C: Cluster, K: Credentials>(
+    world: &World<C, K>,
+    memory: &mut Memory,
+    tip: &git::CommitId,
+) -> Result<Prepared, RunError> {
     // 1. fetch (Git)
     world.reach(Step::Fetch).await;
     let snapshot = push::fetch(world, memory, tip).await?;
@@ -128,28 +170,13 @@ pub async fn pass<C: Cluster, K: Credentials>(
     world.reach(Step::Plan).await;
     let revision = locked.commit.to_string();
     let plan = compare(&world.cluster, &locked.environments, &locked.change, manifests, &revision).await?;
-    // 7. apply and prune (target)
-    world.reach(Step::Apply).await;
-    let applied = cluster::carry_out(&world.cluster, &plan, cancel).await;
-    // 8. report (pure)
-    world.reach(Step::Report).await;
-    memory.schedule(&locked.environments, &locked.change.lock);
-    let report = report::report(&report::Inputs {
-        commit: Some(locked.commit.to_string()),
-        lock_commit: locked.lock_commit.as_ref().map(ToString::to_string),
-        lock_problem: locked.problem.clone(),
-        environments: &locked.environments,
-        lock: &locked.change,
-        applied: &applied,
-    });
-    Ok(Pass {
-        environments: locked.environments,
-        lock: locked.change,
-        plan,
-        applied,
-        report,
-        requests: asked(world, memory) - before,
-    })
+    Ok(Prepared { locked, plan })
+}
+
+/// Returns some time after the pass was cancelled, so that a push that is under way can end.
+async fn ended(cancel: &CancellationToken) {
+    cancel.cancelled().await;
+    tokio::time::sleep(GRACE).await;
 }
 
 impl<C, K> World<C, K> {
@@ -240,6 +267,7 @@ impl Pass {
         let well = |condition| matches!(condition, Condition::Applied | Condition::Suspended);
         self.is_complete()
             && self.report.tenants.is_empty()
+            && self.report.strays.is_empty()
             && self.report.environments.values().all(|environment| well(environment.condition))
     }
 }

@@ -149,6 +149,9 @@ fn log(result: &Result<Pass, RunError>) {
             tracing::warn!(%environment, condition = ?part.condition, category = problem.category.as_str(), "{problem}");
         }
     }
+    for problem in &report.strays {
+        tracing::warn!(category = problem.category.as_str(), "{problem}");
+    }
     for (tenant, problems) in &report.tenants {
         for problem in problems {
             tracing::warn!(%tenant, category = problem.category.as_str(), "{problem}");
@@ -203,7 +206,7 @@ pub fn print_report(printer: &mut Printer, report: &PassReport) {
         printer.note(&format!("{environment}: {:?}", part.condition));
         part.problems.iter().for_each(|problem| printer.problem(problem));
     }
-    for problem in report.tenants.values().flatten().chain(&report.lock_problem) {
+    for problem in report.tenants.values().flatten().chain(&report.strays).chain(&report.lock_problem) {
         printer.problem(problem);
     }
     if let Some(commit) = &report.lock_commit {

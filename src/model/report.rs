@@ -39,6 +39,9 @@ pub struct PassReport {
     /// Why a later pass could not start; everything else is then what the last pass that could came to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cannot_start: Vec<Problem>,
+    /// Files under `environments/` that belong to no environment, since their paths name none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strays: Vec<Problem>,
     /// Each environment.
     pub environments: BTreeMap<EnvironmentId, EnvironmentReport>,
     /// Tenants whose own objects failed.

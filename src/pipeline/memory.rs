@@ -1,7 +1,7 @@
 //! What a controller remembers between passes. All of it can be lost: a restart asks anew.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -108,12 +108,13 @@ impl Memory {
     /// Works out when the next reference is due, for the lock that is in force now.
     pub fn schedule(&mut self, environments: &Environments, lock: &Lock) {
         let Environments { environments, settings, .. } = environments;
+        // What nobody asks for any more is forgotten: it must not wake the controller.
+        let all = resolve::wanted(environments, settings, lock, &Answered::new(), Duration::ZERO, Refresh::All);
+        let asked: BTreeSet<RequestKey> = all.iter().map(Request::key).collect();
+        self.answered.retain(|key, _| asked.contains(key));
+        self.failed.retain(|key, _| asked.contains(key));
         let due = resolve::next_due(environments, settings, lock, &self.answered);
         self.next_due = self.failed.values().map(|failed| failed.again).chain(due).min();
-        // What was answered or failed longest ago belongs to references that nobody asks for any more.
-        if self.answered.len() > 2 * environments.len() + 10_000 {
-            self.answered.clear();
-        }
     }
 
     /// How long until a reference is due; none while nothing waits.

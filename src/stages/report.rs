@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::load::Environments;
 use crate::model::{
     batch::failed,
-    failure::Problem,
+    failure::{Category, Problem},
     lock::LockChange,
     manifest::Owner,
     name::{EnvironmentId, Name},
@@ -56,6 +56,7 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
         Outcome::Failed(problem) => Some((&change.owner, std::slice::from_ref(problem))),
         Outcome::Done | Outcome::Unchanged | Outcome::NotAttempted => None,
     });
+    let not_attempted = inputs.applied.outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::NotAttempted);
     let unplanned = inputs.applied.failures.iter().map(|(owner, failure)| (owner, failure.problems()));
     for (owner, problems) in unplanned.chain(unapplied) {
         match owner {
@@ -64,6 +65,15 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
                 .entry(id.clone())
                 .or_insert(EnvironmentReport { condition: Condition::Failed, problems: Vec::new() })
                 .worsen(Condition::Failed, problems),
+        }
+    }
+    for (change, _) in not_attempted {
+        let problem = Problem::new(Category::Cluster, format!("{} was not attempted", change.id))
+            .hint("the pass was ended, or something before it failed; the next pass tries it");
+        if let Owner::Environment(id) = &change.owner
+            && let Some(report) = environments.get_mut(id)
+        {
+            report.worsen(Condition::Failed, &[problem]);
         }
     }
     for blocked in inputs.lock.blocked.iter().chain(&inputs.applied.blocked) {
@@ -77,6 +87,7 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
         lock_commit: inputs.lock_commit.clone(),
         lock_problem: inputs.lock_problem.clone(),
         cannot_start: Vec::new(),
+        strays: inputs.environments.strays.clone(),
         environments,
         tenants,
     }

@@ -34,33 +34,13 @@ fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
     let reference = format!("{}:1", world.image("notebook"));
     world.push_images(&[], &[&reference]);
     let controller = world.controller(&["--listen", "127.0.0.1:0"]);
-    controller.wait_for_log("listening");
-    let address =
-        controller.log().lines().find_map(|line| line.split_once("address=").map(|(_, rest)| rest.to_owned()));
-    let address = address.unwrap().split_whitespace().next().unwrap().to_owned();
     world.commit(&[("environments/research/x.yaml", &environment(&[("notebook", &reference)], ""))], "Add");
-    let get = |path: &str| {
-        let url = format!("http://{address}{path}");
-        let output = std::process::Command::new("curl").args(["-s", &url]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
     wait_for("the puller", || world.puller("research/x"));
     world.wait_until_warm();
-    assert_eq!(get("/healthz"), "ok\n");
-    wait_for("readiness", || (get("/readyz") == "ok\n").then_some(()));
+    assert_eq!(controller.get("/healthz"), "ok\n");
+    wait_for("readiness", || (controller.get("/readyz") == "ok\n").then_some(()));
 
-    // It idles: polls go on, passes and writes do not.
-    let count = |name: &str| {
-        let metrics = get("/metrics");
-        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {metrics}"));
-        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
-    };
-    let passes = || count("larder_passes_total{result=\"carried-out\"}");
-    wait_for("the passes to settle", || {
-        let (before, polls) = (passes(), count("larder_polls_total"));
-        wait_for("three more polls", || (count("larder_polls_total") >= polls + 3.0).then_some(()));
-        (passes() == before).then_some(())
-    });
+    controller.wait_until_idle();
 
     // Drift is put right.
     let namespace = world.namespace("research");

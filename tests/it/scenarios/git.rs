@@ -124,3 +124,30 @@ fn two_controllers_share_a_repository() {
         world.git(&["log", "--oneline", "main"])
     );
 }
+
+/// A reference that failed and is no longer asked for wakes the controller no more, and a branch that is gone is asked for
+/// once an interval.
+#[test]
+fn what_is_mended_or_gone_does_not_keep_the_controller_busy() {
+    let world = World::new("busy", &["research"]);
+    let reference = format!("{}:1", world.image("notebook"));
+    world.push_images(&[], &[&reference]);
+    let file = "environments/research/x.yaml";
+    let missing = environment(&[("notebook", &format!("{}:1", world.image("missing")))], "");
+    world.commit(&[(file, &missing)], "A missing image");
+    let controller = world.controller(&["--branch", "main", "--target", "dir:out", "--listen", "127.0.0.1:0"]);
+    controller.wait_for_log("failed=1");
+    world.commit(&[(file, &environment(&[("notebook", &reference)], ""))], "Mended");
+    controller.wait_for_log("lock committed");
+    controller.wait_until_idle();
+
+    let tip = world.tip();
+    world.git(&["update-ref", "refs/heads/renamed", &tip]);
+    world.git(&["update-ref", "-d", "refs/heads/main"]);
+    let said = || controller.log().matches("has no branch").count();
+    wait_for("a word about the branch", || (said() > 0).then_some(()));
+    let (start, before) = (std::time::Instant::now(), said());
+    wait_for("two more", || (said() >= before + 2).then_some(()));
+    assert!(start.elapsed() > std::time::Duration::from_millis(900), "two more polls take at least one interval");
+    assert!(world.path("out").exists(), "the target stays as it is");
+}

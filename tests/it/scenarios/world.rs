@@ -326,6 +326,35 @@ impl Controller {
         wait_for(&format!("{text:?} in the log:\n{}", self.log()), || self.log().contains(text).then_some(()));
     }
 
+    /// What it answers, when it was started with `--listen 127.0.0.1:0`.
+    pub fn get(&self, path: &str) -> String {
+        let address = wait_for("the port", || {
+            let log = self.log();
+            let line = log.lines().find(|line| line.contains("listening"))?;
+            Some(line.split_once("address=")?.1.split_whitespace().next()?.to_owned())
+        });
+        let output = run(Command::new("curl").args(["-s", &format!("http://{address}{path}")]));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A number of its metrics.
+    pub fn metric(&self, name: &str) -> f64 {
+        let metrics = self.get("/metrics");
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {metrics}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Waits until polls go on and passes do not.
+    pub fn wait_until_idle(&self) {
+        let passes = || self.metric("larder_passes_total{result=\"carried-out\"}");
+        let polls = || self.metric("larder_polls_total");
+        wait_for("the passes to settle", || {
+            let (before, polled) = (passes(), polls());
+            wait_for("three more polls", || (polls() >= polled + 3.0).then_some(()));
+            (passes() <= before).then_some(())
+        });
+    }
+
     /// SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
