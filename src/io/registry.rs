@@ -73,6 +73,7 @@ impl RegistryClient {
     /// Answers all requests; the same question is asked once. One's failure never stops another.
     pub async fn resolve_all(&self, requests: Vec<Request>, credentials: &impl Credentials) -> Resolution {
         self.authentication.tidy();
+        self.transport.begin();
         let mut questions: BTreeMap<RequestKey, Option<Digest>> = BTreeMap::new();
         for request in requests {
             let known = questions.entry(request.key()).or_insert_with(|| request.known.clone());

@@ -30,6 +30,10 @@ const CONCURRENCY: usize = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Requests of one pass that a host may leave without an answer before the others are not even sent: a host that is down
+/// must not hold up the pass for as many timeouts as it has images.
+const SILENCE: u32 = 8;
+
 /// How long an unused connection stays open: long enough for one pass, no longer.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -85,6 +89,8 @@ pub(super) struct Transport {
     authorities: HashMap<String, Result<Arc<str>, Problem>>,
     clients: Mutex<HashMap<ClientKind, Client>>,
     slots: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Requests in a row that each host has left without an answer.
+    unanswered: Mutex<HashMap<String, u32>>,
     pub(super) limits: Limits,
     pub(super) counters: Counters,
 }
@@ -123,6 +129,7 @@ impl Transport {
             authorities: authorities.collect(),
             clients: Mutex::default(),
             slots: Mutex::default(),
+            unanswered: Mutex::default(),
             limits: Limits::default(),
             counters: Counters::default(),
         }
@@ -141,7 +148,10 @@ impl Transport {
                 if let Some(until) = self.limits.until(&host) {
                     return Err(RegistryError::rate_limited(&host, until));
                 }
-                self.send_once(&ask, &host).await?
+                self.must_answer(&host)?;
+                let answer = self.send_once(&ask, &host).await;
+                self.note(&host, &answer);
+                answer?
             };
             if reply.status != StatusCode::TOO_MANY_REQUESTS {
                 return Ok(reply);
@@ -153,6 +163,30 @@ impl Transport {
             }
             waited = true;
             tokio::time::sleep(wait.mul_f64(1.0 + fastrand::f64() / 10.0)).await;
+        }
+    }
+
+    /// A new pass begins: every host gets another chance.
+    pub(super) fn begin(&self) {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn must_answer(&self, host: &str) -> Result<(), RegistryError> {
+        let unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        match unanswered.get(host) {
+            Some(&count) if count >= SILENCE => {
+                let message = format!("it has left {count} other requests of this pass without an answer");
+                Err(RegistryError::new(Kind::Unreachable, host, message).hint("larder asks it again in a later pass"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn note<T>(&self, host: &str, answer: &Result<T, RegistryError>) {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Err(error) if error.kind == Kind::Unreachable => *unanswered.entry(host.to_owned()).or_default() += 1,
+            _ => drop(unanswered.remove(host)),
         }
     }
 

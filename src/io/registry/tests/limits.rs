@@ -171,3 +171,29 @@ async fn one_failure_stops_no_other() {
     let failure = resolution.into_values().next_back().unwrap().unwrap_err().to_string();
     assert!(failure.contains("unreachable.invalid: its name cannot be resolved"), "{failure}");
 }
+
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_given_up_for_the_pass() {
+    // It takes connections and closes them at once, and counts.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counter.fetch_add(1, Ordering::SeqCst);
+            drop(stream);
+        }
+    });
+    let registries =
+        Registries([(host.clone(), RegistryOptions { plain_http: true, ..RegistryOptions::default() })].into());
+    let client = client(&registries);
+    let requests = || (0..400).map(|tag| request(&format!("{host}/team/app:{tag}"), None)).collect();
+    let resolution = client.resolve_all(requests(), &Given::none()).await;
+    assert!(resolution.values().all(Result::is_err));
+    let first = connections.load(Ordering::SeqCst);
+    assert!(first < 200, "{first} connections for 400 references");
+    // The next pass asks again.
+    client.resolve_all(requests(), &Given::none()).await;
+    assert!(connections.load(Ordering::SeqCst) > first);
+}
