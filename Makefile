@@ -3,10 +3,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 CARGO_DENY := 0.20.2
+CARGO_FUZZ := 0.13.2
 cluster := tests/cluster
 target = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-cluster test check bench cluster-up cluster-down parts
+.PHONY: help demo demo-cluster test check fuzz bench cluster-up cluster-down parts
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -28,8 +29,13 @@ check: ## format, lints, licences, documentation, scripts
 	cargo clippy --locked --all-targets -- -D warnings
 	[[ $$(cargo deny --version 2>/dev/null) == "cargo-deny "* ]] || cargo install --locked cargo-deny@$(CARGO_DENY)
 	cargo deny --locked check licenses bans sources
+	cargo deny --locked --manifest-path fuzz/Cargo.toml check licenses bans sources
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 	for script in .ci/run $$(grep -slE '^#!/usr/bin/env bash' $(cluster)/*) $(cluster)/lib.sh; do bash -n "$$script"; done
+
+fuzz: ## look for inputs that break the readers, a minute for each of them
+	[[ $$(cargo fuzz --version 2>/dev/null) == "cargo-fuzz "* ]] || cargo install --locked cargo-fuzz@$(CARGO_FUZZ)
+	fuzz/run 60
 
 bench: parts ## measure
 	$(cluster)/with cargo bench --locked

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::LogOptions;
 
@@ -18,6 +18,8 @@ mod output;
 mod plan;
 mod render;
 mod run;
+mod schema;
+mod secret;
 mod session;
 mod status;
 mod validate;
@@ -48,6 +50,8 @@ enum Command {
     Run(Box<run::Run>),
     Status(status::Status),
     History(history::History),
+    Secret(Box<secret::Secret>),
+    Schema(schema::Schema),
     Demo(demo::Demo),
     Completions(completions::Completions),
 }
@@ -59,7 +63,7 @@ pub enum Exit {
     Success,
     /// 1: something failed; it has been printed.
     Failure,
-    /// 2: `plan` and `lock --check` found changes.
+    /// 2: `plan` and `lock --check` found changes; `validate --strict` found nothing but warnings.
     Changes,
 }
 
@@ -71,6 +75,11 @@ impl From<Exit> for ExitCode {
             Exit::Changes => 2,
         })
     }
+}
+
+/// The whole command line, for what is generated from it.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Reads the process's arguments, runs the verb and prints an error if there is one.
@@ -127,6 +136,8 @@ impl Command {
             Self::Run(verb) => verb.run(printer).await,
             Self::Status(verb) => verb.run(printer).await,
             Self::History(verb) => verb.run(printer).await,
+            Self::Secret(verb) => verb.run(printer).await,
+            Self::Schema(verb) => verb.run(printer),
             Self::Demo(verb) => verb.run(printer).await,
             Self::Completions(verb) => Ok(verb.run(printer)),
         }

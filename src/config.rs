@@ -74,6 +74,11 @@ impl SourceOptions {
         self.git.cache_dir.as_ref()
     }
 
+    /// The folder of a larger repository that is the environment repository, when one was given.
+    pub fn path(&self) -> Option<&str> {
+        self.git.path.as_deref()
+    }
+
     /// The local repository, of which the environment repository is the folder `path`.
     pub fn with_local(mut self, repository: &Path, path: Option<String>) -> Self {
         self.repo = Some(repository.display().to_string());

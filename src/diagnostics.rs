@@ -9,6 +9,9 @@
 //!   = hint: did you mean `images`?
 //! ```
 
+pub mod github;
+pub mod sarif;
+
 use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippet};
 
 use crate::model::{
@@ -46,7 +49,7 @@ pub fn render(problem: &Problem, severity: Severity, style: Style) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = level.primary_title(lines(&problem.message)).id(problem.category.as_str());
+    let title = level.primary_title(lines(&problem.message)).id(problem.code());
     let place = problem.location.as_ref().map(|location| place(location, problem.source.as_deref()));
     let hint = problem.hint.as_deref().map(|hint| Level::HELP.with_name("hint").message(lines(hint)).into());
     let report = [title.elements(place.into_iter().chain(hint))];
@@ -80,6 +83,14 @@ fn span(line: &str, location: &Location) -> std::ops::Range<usize> {
     match location.column.checked_sub(1) {
         None => line.len() - line.trim_start().len()..line.len(),
         Some(column) => byte(column)..byte(column.saturating_add(location.length.max(1))),
+    }
+}
+
+/// A path from the root of the whole repository, of which the environment repository is `folder`.
+fn path_from(folder: &str, path: &str) -> String {
+    match folder.trim_matches('/') {
+        "" => path.to_owned(),
+        folder => format!("{folder}/{path}"),
     }
 }
 

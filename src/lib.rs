@@ -18,5 +18,6 @@ mod example;
 pub mod io;
 pub mod model;
 pub mod pipeline;
+pub mod reference;
 pub mod server;
 pub mod stages;

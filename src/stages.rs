@@ -1,12 +1,16 @@
 //! The decisions of a pass: pure functions over the model, in the order in which a pass takes them.
 //!
-//! [`load`] → [`resolve`] → [`lock`] (with [`budget`]) → [`render`] → [`plan`] → [`report`]; [`standing`] and
-//! [`history`] answer questions between passes; [`import`] brings over what people have. No client, clock, file or environment variable is used here.
+//! [`load`] (with [`lint`]) → [`resolve`] → [`lock`] (with [`budget`]) → [`render`] (with [`bounds`]) → [`plan`] →
+//! [`report`]; [`standing`] and [`history`] answer questions between passes, [`changed`] those of a pull request;
+//! [`import`] brings over what people have. No client, clock, file or environment variable is used here.
 
+pub mod bounds;
 pub mod budget;
+pub mod changed;
 pub mod coverage;
 pub mod history;
 pub mod import;
+pub mod lint;
 pub mod load;
 pub mod lock;
 pub mod plan;

@@ -1,18 +1,12 @@
 //! `larder history`: what moved, when, in which commit; from Git alone.
 
-use std::path::{Path, PathBuf};
-
 use clap::Args;
 
 use super::{CliError, Exit, Printer, session};
 use crate::{
     config::{OutputFormat, SourceOptions},
     io::folder,
-    model::{
-        failure::{Category, Problem},
-        history::CommitTime,
-        name::EnvironmentId,
-    },
+    model::{history::CommitTime, name::EnvironmentId},
     stages::{history, lock},
 };
 
@@ -41,27 +35,14 @@ impl History {
         let source = match self.source.repo {
             Some(_) => self.source,
             None => {
-                let start = std::env::current_dir()
-                    .map_err(|error| CliError::io("the current folder cannot be read", &error))?;
-                let (repository, path) = local_repository(&start)?;
+                let root = folder::find_root(&session::current_folder()?)?;
+                let (repository, path) = session::local_repository(&root)?;
                 self.source.with_local(&repository, path)
             }
         };
         print(printer, &source, self.environment.as_ref(), self.limit, self.output).await?;
         Ok(Exit::Success)
     }
-}
-
-/// The repository around the environment repository that holds `start`, and where in it that is.
-fn local_repository(start: &Path) -> Result<(PathBuf, Option<String>), CliError> {
-    let root = folder::find_root(start)?;
-    let Some(repository) = root.ancestors().find(|folder| folder.join(".git").exists()) else {
-        return Err(Problem::new(Category::Git, format!("{} is in no Git repository", root.display()))
-            .hint("name one with --repo")
-            .into());
-    };
-    let path = root.strip_prefix(repository).ok().map(|path| path.display().to_string());
-    Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
 }
 
 /// Prints the newest `limit` lock commits of a repository.

@@ -47,6 +47,7 @@ impl Plan {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let source = session::source(&self.source).await?;
         let environments = session::load(&source)?;
+        environments.warnings.iter().for_each(|warning| printer.warning(warning));
         let target = session::target(&self.target).await?;
         let change = session::locked(&environments);
         let options = render::Options { instance: self.target.instance.clone() };

@@ -1,6 +1,10 @@
 //! What verbs start from: the environment repository's files, and the target.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{CliError, Exit, Printer};
 use crate::{
@@ -27,9 +31,7 @@ pub struct Source {
 /// Reads the files of `--repo`'s tip, or of the folder that larder is started in.
 pub async fn source(options: &SourceOptions) -> Result<Source, CliError> {
     let Some(_) = &options.repo else {
-        let start =
-            std::env::current_dir().map_err(|error| CliError::io("the current folder cannot be read", &error))?;
-        let root = folder::find_root(&start)?;
+        let root = folder::find_root(&current_folder()?)?;
         let snapshot = folder::snapshot(&root)?;
         return Ok(Source { snapshot, root: Some(root) });
     };
@@ -61,6 +63,39 @@ pub fn repository(options: &SourceOptions) -> Result<(Arc<Repository>, Option<te
 /// Loads the files; every broken file is a failure of its environment alone.
 pub fn load(source: &Source) -> Result<Environments, CliError> {
     load::load(&source.snapshot).map_err(CliError)
+}
+
+/// The repository around an environment repository's folder, and where in it that is.
+///
+/// # Errors
+/// When there is none.
+pub fn local_repository(root: &Path) -> Result<(PathBuf, Option<String>), Problem> {
+    let Some(repository) = root.ancestors().find(|folder| folder.join(".git").exists()) else {
+        return Err(Problem::new(Category::Git, format!("{} is in no Git repository", root.display()))
+            .hint("name one with --repo"));
+    };
+    let path = root.strip_prefix(repository).ok().map(|path| path.display().to_string());
+    Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
+}
+
+/// The files of a revision: a commit's identity, a branch, a tag, or what else Git understands.
+pub async fn source_at(options: &SourceOptions, revision: &str) -> Result<Source, CliError> {
+    let options = match &options.repo {
+        Some(_) => options.clone(),
+        None => {
+            let (repository, path) = local_repository(&folder::find_root(&current_folder()?)?)?;
+            options.clone().with_local(&repository, path)
+        }
+    };
+    let (repository, _cache) = repository(&options)?;
+    let commit = repository.revision(revision).await.map_err(Problem::from)?;
+    let snapshot = repository.fetch(&commit).await.map_err(Problem::from)?;
+    Ok(Source { snapshot, root: None })
+}
+
+/// The folder that larder is started in.
+pub fn current_folder() -> Result<PathBuf, CliError> {
+    std::env::current_dir().map_err(|error| CliError::io("the current folder cannot be read", &error))
 }
 
 /// The lock as it is, with nothing moved.

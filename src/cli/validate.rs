@@ -1,64 +1,165 @@
-//! `larder validate`: checks the files without a cluster, a registry or Git.
+//! `larder validate`: checks the files without a cluster or a registry.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{CliError, Exit, Printer, session};
 use crate::{
-    config::{OutputFormat, SourceOptions},
+    config::SourceOptions,
+    diagnostics::{Severity, Style, github, render, sarif},
+    io::folder,
     model::{
         batch::{failed, succeeded},
-        failure::Problem,
+        failure::{Failure, Problem},
+    },
+    stages::{
+        changed::{self, Affected},
+        load::{self, Environments},
     },
 };
 
 /// Check larder.yaml, environments and lockfiles; needs neither cluster nor registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder validate                       the folder you are in, uncommitted files included
-  larder validate --repo URL            the tip of a repository
-  larder validate --output json         for programs
+  larder validate                           the folder you are in, uncommitted files included
+  larder validate --from origin/main        what a pull request changes
+  larder validate --rev HEAD~1              a commit of the repository you are in
+  larder validate --repo URL                the tip of a repository
+  larder validate --output github           annotations, in a workflow of GitHub Actions
+  larder validate --output sarif            for code scanning
 
-Exit code 0: all is valid. 1: something is not.")]
+Exit code 0: all is valid. 1: something is not. 2: nothing but warnings, with --strict.")]
 pub struct Validate {
     #[command(flatten)]
     source: SourceOptions,
+    /// The files of this commit, branch or tag of the repository, instead of the folder or the branch's tip.
+    #[arg(long, value_name = "REV")]
+    rev: Option<String>,
+    /// Only what changed since this commit, branch or tag; everything, if larder.yaml or a template changed.
+    #[arg(long, value_name = "REV")]
+    from: Option<String>,
+    /// End with exit code 2 when there are warnings.
+    #[arg(long)]
+    strict: bool,
     /// How results are printed.
     #[arg(long, value_enum, default_value_t)]
-    output: OutputFormat,
+    output: Output,
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+    /// Workflow commands that GitHub, Forgejo and Gitea turn into annotations.
+    Github,
+    /// SARIF 2.1.0, for code scanning and editors.
+    Sarif,
+}
+
+/// What was found.
+#[derive(Debug, Default, PartialEq)]
+struct Findings {
     valid: usize,
-    errors: Vec<&'a Problem>,
-    warnings: &'a [Problem],
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
 }
 
 impl Validate {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let source = session::source(&self.source).await?;
-        let environments = session::load(&source)?;
-        let files = failed(&environments.environments).flat_map(|(_, failure)| failure.problems());
-        let locks = failed(&environments.lock).flat_map(|(_, failure)| failure.problems());
-        let results = Results {
-            valid: succeeded(&environments.environments).count(),
-            errors: files.chain(locks).chain(&environments.strays).collect(),
-            warnings: &environments.warnings,
+        let source = match &self.rev {
+            Some(revision) => session::source_at(&self.source, revision).await?,
+            None => session::source(&self.source).await?,
         };
-        match self.output {
-            OutputFormat::Json => printer.json(&results),
-            OutputFormat::Text => {
-                results.warnings.iter().for_each(|problem| printer.warning(problem));
-                results.errors.iter().for_each(|problem| printer.problem(problem));
-                printer.line(&format!(
-                    "{} environments are valid, {} errors, {} warnings",
-                    results.valid,
-                    results.errors.len(),
-                    results.warnings.len()
-                ));
+        let affected = match &self.from {
+            Some(revision) => {
+                let before = session::source_at(&self.source, revision).await?;
+                changed::affected(&before.snapshot, &source.snapshot)
             }
+            None => Affected::All,
+        };
+        let findings = findings(load::load(&source.snapshot), &affected);
+        print(printer, &findings, self.output, &self.folder());
+        Ok(match (findings.errors.is_empty(), findings.warnings.is_empty() || !self.strict) {
+            (false, _) => Exit::Failure,
+            (true, false) => Exit::Changes,
+            (true, true) => Exit::Success,
+        })
+    }
+
+    /// Where the environment repository is in the whole repository, for readers that know only that one.
+    fn folder(&self) -> String {
+        if self.source.repo.is_some() {
+            return self.source.path().unwrap_or_default().to_owned();
         }
-        Ok(if results.errors.is_empty() { Exit::Success } else { Exit::Failure })
+        let root = session::current_folder().ok().and_then(|start| folder::find_root(&start).ok());
+        let found = root.and_then(|root| session::local_repository(&root).ok());
+        found.and_then(|(_, path)| path).unwrap_or_default()
+    }
+}
+
+fn findings(loaded: Result<Environments, Failure>, affected: &Affected) -> Findings {
+    let environments = match loaded {
+        Ok(environments) => environments,
+        Err(failure) => return Findings { errors: failure.problems().to_vec(), ..Findings::default() },
+    };
+    let files = failed(&environments.environments).flat_map(|(_, failure)| failure.problems());
+    let locks = failed(&environments.lock).flat_map(|(_, failure)| failure.problems());
+    let errors = files.chain(locks).chain(&environments.strays);
+    let concerned = |problem: &&Problem| affected.concerns(problem);
+    Findings {
+        valid: succeeded(&environments.environments).filter(|(_, found)| affected.covers(&found.path)).count(),
+        errors: errors.filter(concerned).cloned().collect(),
+        warnings: environments.warnings.iter().filter(concerned).cloned().collect(),
+    }
+}
+
+fn print(printer: &mut Printer, findings: &Findings, output: Output, folder: &str) {
+    let Findings { valid, errors, warnings } = findings;
+    let warned = warnings.iter().map(|problem| (Severity::Warning, problem));
+    let all = warned.chain(errors.iter().map(|problem| (Severity::Error, problem)));
+    let summary = format!("{valid} environments are valid, {} errors, {} warnings", errors.len(), warnings.len());
+    match output {
+        Output::Json => {
+            let errors: Vec<Shown<'_>> = errors.iter().map(|problem| Shown::new(problem, Severity::Error)).collect();
+            let warnings: Vec<Shown<'_>> =
+                warnings.iter().map(|problem| Shown::new(problem, Severity::Warning)).collect();
+            printer.json(&Json { valid: *valid, errors, warnings });
+        }
+        Output::Sarif => printer.json(&sarif::log(all, folder)),
+        Output::Github => {
+            all.for_each(|(severity, problem)| printer.line(&github::annotation(problem, severity, folder)));
+            printer.line(&summary);
+        }
+        Output::Text => {
+            warnings.iter().for_each(|problem| printer.warning(problem));
+            errors.iter().for_each(|problem| printer.problem(problem));
+            printer.line(&summary);
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    valid: usize,
+    errors: Vec<Shown<'a>>,
+    warnings: Vec<Shown<'a>>,
+}
+
+/// A problem, and how people read it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    code: &'static str,
+    #[serde(flatten)]
+    problem: &'a Problem,
+    rendered: String,
+}
+
+impl<'a> Shown<'a> {
+    fn new(problem: &'a Problem, severity: Severity) -> Self {
+        Self { code: problem.code(), problem, rendered: render(problem, severity, Style::Plain) }
     }
 }

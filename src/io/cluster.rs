@@ -6,6 +6,7 @@
 mod apply;
 mod compare;
 mod connect;
+mod impersonate;
 mod inventory;
 pub mod kube;
 mod observe;

@@ -184,6 +184,29 @@ impl Repository {
         Ok(found.tip)
     }
 
+    /// The commit that a revision names: for a repository on this machine whatever Git understands (`main`, `HEAD~1`,
+    /// `v1`, the beginning of a hash), for another one a commit's whole hash or a branch.
+    ///
+    /// # Errors
+    /// [`GitError::Revision`] when it names none.
+    pub fn revision(&mut self, revision: &str) -> Result<CommitId, GitError> {
+        if let Ok(commit) = revision.parse() {
+            return Ok(commit);
+        }
+        let unknown = || GitError::Revision { remote: self.options.remote(), revision: redact::printable(revision) };
+        if let Address::Local(folder) = &self.address {
+            let repository = local::open(&self.options, folder)?;
+            let object = repository.rev_parse_single(revision).map_err(|_| unknown())?.object();
+            let commit = object.and_then(|object| object.peel_to_commit()).map_err(|_| unknown())?;
+            return Ok(CommitId(commit.id));
+        }
+        let branch = refs::full_name(revision).map_err(|_| unknown())?;
+        match refs::find(&self.options, &self.address, Some(&branch))?.tip {
+            Tip::Commit(commit) => Ok(commit),
+            Tip::Empty | Tip::Gone { .. } => Err(unknown()),
+        }
+    }
+
     /// The files of a commit; it is fetched if it is not in the cache.
     ///
     /// # Errors

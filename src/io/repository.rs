@@ -42,6 +42,12 @@ impl Repository {
         }
     }
 
+    /// The commit that a revision names.
+    pub async fn revision(&self, revision: &str) -> Result<CommitId, GitError> {
+        let revision = revision.to_owned();
+        self.blocking(move |repository| repository.revision(&revision)).await
+    }
+
     /// The files of that commit: a shallow fetch, when it is not there yet.
     pub async fn fetch(&self, commit: &CommitId) -> Result<Snapshot, GitError> {
         let commit = *commit;

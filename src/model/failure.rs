@@ -4,6 +4,8 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use super::lint::Lint;
+
 /// The kind of a problem. A static word, used as the label of metrics and in JSON output; never a formatted error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -105,6 +107,9 @@ pub struct Problem {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The lint that found it, when it is allowed and only looks like a mistake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lint: Option<Lint>,
     /// The text of the file that `location` points into, for an excerpt.
     #[serde(skip)]
     pub source: Option<Arc<str>>,
@@ -113,7 +118,19 @@ pub struct Problem {
 impl Problem {
     /// A problem without a place.
     pub fn new(category: Category, message: impl Into<String>) -> Self {
-        Self { category, message: message.into(), location: None, hint: None, source: None }
+        Self { category, message: message.into(), location: None, hint: None, lint: None, source: None }
+    }
+
+    /// The word for `error[…]` and `warning[…]`: the lint's name, or that of the category.
+    pub fn code(&self) -> &'static str {
+        self.lint.map_or(self.category.as_str(), Lint::as_str)
+    }
+
+    /// Makes it the finding of a lint.
+    #[must_use]
+    pub fn lint(mut self, lint: Lint) -> Self {
+        self.lint = Some(lint);
+        self
     }
 
     /// Adds what to do about it.

@@ -141,6 +141,8 @@ pub struct Manifest {
     /// The whole object, with labels and annotations ([`INSTANCE_LABEL`], [`OBJECT_ANNOTATION`], [`OWNER_ANNOTATION`],
     /// [`MANIFEST_ANNOTATION`]).
     pub object: Arc<Value>,
+    /// The user in whose name it is applied; none: larder's own.
+    pub impersonate: Option<String>,
 }
 
 impl Manifest {

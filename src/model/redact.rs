@@ -1,7 +1,7 @@
 //! Whether a text shows a secret, so that nothing repeats it.
 
 /// The words in a line that announce a secret, in lower case.
-const ANNOUNCEMENTS: [&str; 4] = ["password", "passwd", "token", "auth:"];
+const ANNOUNCEMENTS: [&str; 6] = ["password", "passwd", "token", "auth:", "auth\"", "authspec"];
 
 /// Whether a text holds a user with a password, as addresses do: `user:password@host`. A digest behind a tag,
 /// `app:1@sha256:…`, is none.

@@ -1,10 +1,14 @@
 //! `larder.yaml` as larder uses it: what holds for all environments of a repository.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
-    environment::{Placement, Puller},
+    environment::{Placement, Puller, Strategy},
     name::{EnvironmentId, Name},
+    pattern::RepositoryPattern,
     reference::ImageReference,
     registries::Registries,
 };
@@ -30,12 +34,42 @@ pub struct Settings {
 }
 
 /// A tenant's part of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tenant {
     /// Its namespace; no two tenants share one.
     pub namespace: String,
     /// Whether larder makes the namespace. It never deletes one.
     pub create_namespace: bool,
+    /// What its environments may do.
+    pub bounds: Bounds,
+    /// Secrets of its namespace that are used for every image, besides the image's own.
+    pub pull_secrets: Vec<String>,
+    /// The user that larder acts as when it applies the tenant's objects: `system:serviceaccount:NAMESPACE:NAME`.
+    pub impersonate: Option<String>,
+}
+
+impl Tenant {
+    /// Whether the tenant may use an image of this repository.
+    pub fn allows(&self, reference: &ImageReference) -> bool {
+        self.bounds.registries.as_ref().is_none_or(|patterns| patterns.iter().any(|p| p.matches(reference)))
+    }
+}
+
+/// What the environments of a tenant may do; by default, everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Where images may come from; None: anywhere.
+    pub registries: Option<Vec<RepositoryPattern>>,
+    /// The pools that may be named; None: any.
+    pub pools: Option<BTreeSet<String>>,
+    /// Whether nodes may be chosen by pools only.
+    pub pools_only: bool,
+    /// The strategies that may be chosen; None: any.
+    pub strategies: Option<BTreeSet<Strategy>>,
+    /// The most images of all environments together.
+    pub max_images: Option<usize>,
+    /// The most compressed bytes of all environments' images together.
+    pub max_size: Option<u64>,
 }
 
 /// Defaults of environments.

@@ -3,36 +3,41 @@
 //! Every broken file of `environments/` and `lock/` is a failure of that environment alone, with each problem's place
 //! and a hint. Only what all environments share, `larder.yaml` and the templates, can stop the whole of it.
 
+mod bounds;
 mod check;
+mod dialect;
 mod environment;
 mod file;
 mod identity;
-mod located;
+pub(super) mod located;
 mod placement;
+mod policy;
 mod registries;
+pub mod schema;
 mod settings;
 mod suggest;
 mod text;
-mod values;
-mod yaml;
+pub mod values;
+pub(super) mod yaml;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
     batch::Batch,
     environment::Environment,
     failure::{Category, Failure, Problem},
+    lint::{Allowed, Lint},
     lock::{Lock, Lockfile},
-    settings::{Confirmed, Settings},
+    settings::Settings,
     snapshot::{Entry, Snapshot},
 };
 
-use super::lock;
+use super::{lint, lock};
 
 use self::identity::{Claim, Identities};
 
 /// Where the settings are.
-const SETTINGS: &str = "larder.yaml";
+pub(super) const SETTINGS: &str = "larder.yaml";
 
 /// What a snapshot holds, read and checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,25 +62,27 @@ pub struct Environments {
 /// When `larder.yaml` or a template is missing, unreadable or wrong: what all environments depend on. A pass then
 /// touches nothing.
 pub fn load(snapshot: &Snapshot) -> Result<Environments, Failure> {
-    let settings = load_settings(snapshot)?;
+    let (settings, everywhere) = load_settings(snapshot)?;
+    let mut allowed = Allowed { everywhere, ..Allowed::default() };
     let templates = load_templates(snapshot)?;
     let Identities { claims, strays } = identity::identities(snapshot, &settings);
-    let mut warnings = Vec::new();
-    let environments: Batch<Environment> = claims
+    let lock = load_lock(snapshot);
+    let mut environments: Batch<Environment> = claims
         .into_iter()
         .map(|(id, claim)| {
             let result = match claim {
-                Claim::File { path, entry } => environment::load(&id, path, entry, &settings, &mut warnings),
+                Claim::File { path, entry } => environment::load(&id, path, entry, &settings, &mut allowed),
                 Claim::Broken(failure) => Err(failure),
             };
             (id, result)
         })
         .collect();
-    warnings.extend(stale_confirmations(&settings, &environments));
-    Ok(Environments { lock: load_lock(snapshot), settings, environments, templates, warnings, strays })
+    bounds::count_images(&mut environments, &settings, &lock, snapshot);
+    let warnings = lint::lint(&settings, &environments, &allowed, snapshot);
+    Ok(Environments { lock, settings, environments, templates, warnings, strays })
 }
 
-fn load_settings(snapshot: &Snapshot) -> Result<Settings, Failure> {
+fn load_settings(snapshot: &Snapshot) -> Result<(Settings, BTreeSet<Lint>), Failure> {
     let Some(entry) = snapshot.files.get(SETTINGS) else {
         return Err(Problem::new(Category::Schema, "there is no larder.yaml, so this is no environment repository")
             .in_file(SETTINGS)
@@ -115,19 +122,4 @@ fn load_lockfile(path: &str, entry: &Entry) -> Result<Lockfile, Failure> {
         Entry::File(bytes) => lock::file::parse(path, bytes),
         Entry::TooLarge(_) | Entry::Link(_) | Entry::Submodule => Err(text::not_a_file(path, entry).into()),
     }
-}
-
-/// A confirmed removal of something that is still there would let a later removal by mistake pass.
-fn stale_confirmations(settings: &Settings, environments: &Batch<Environment>) -> Vec<Problem> {
-    let stale = |confirmed: &&Confirmed| environments.keys().any(|id| confirmed.covers(id));
-    let problem = |confirmed: &Confirmed| {
-        let name = match confirmed {
-            Confirmed::Environment(id) => id.to_string(),
-            Confirmed::Tenant(tenant) => format!("{tenant}/*"),
-        };
-        Problem::new(Category::Budget, format!("prune.confirmed lists `{name}`, which is not removed"))
-            .in_file(SETTINGS)
-            .hint("take it out again once the removal is done, or it also confirms a later one")
-    };
-    settings.prune.confirmed.iter().filter(stale).map(problem).collect()
 }

@@ -24,6 +24,7 @@ use self::{
     data::{Common, EnvironmentContext, PullerData},
     engine::Engine,
 };
+use super::bounds;
 use crate::model::{
     batch::{self, Batch},
     environment::Environment,
@@ -46,6 +47,11 @@ impl Default for Options {
     }
 }
 
+/// Pods that an environment costs on each of its nodes, once it retains as many former digests as it may.
+pub fn pods_a_node(environment: &Environment) -> usize {
+    shards::count(environment.images.len() * (1 + environment.puller.retain))
+}
+
 /// Renders everything that the lock allows.
 ///
 /// `templates` are the repository's own, by file name; they replace the built-in ones. Environments that failed or are
@@ -64,13 +70,28 @@ pub fn render(
             manifests.insert(Owner::Tenant(name.clone()), result);
         }
     }
+    let mut out_of_bounds = bounds::check(environments, settings, lock);
     for (id, environment) in batch::succeeded(environments).filter(|(_, environment)| !environment.suspend) {
-        let result = locked(lock.get(id), environment)
+        let allowed = out_of_bounds.remove(id).map_or(Ok(()), Err);
+        let result = allowed
+            .and_then(|()| locked(lock.get(id), environment))
             .and_then(|lockfile| Ok(render_environment(&engine, environment, settings, lockfile, options)?));
         manifests.insert(Owner::Environment(id.clone()), result);
     }
     collisions::refuse(&mut manifests);
+    impersonate(&mut manifests, settings);
     manifests
+}
+
+/// Has each tenant's objects applied in the name that larder.yaml gives it. A namespace belongs to no tenant's rights.
+fn impersonate(manifests: &mut Manifests, settings: &Settings) {
+    for (owner, result) in manifests {
+        let Some(user) = settings.tenants.get(owner.tenant()).and_then(|tenant| tenant.impersonate.as_ref()) else {
+            continue;
+        };
+        let own = result.iter_mut().flatten().filter(|manifest| manifest.id.kind != Kind::Namespace);
+        own.for_each(|manifest| manifest.impersonate = Some(user.clone()));
+    }
 }
 
 /// The same manifests, without those of owners that need a newer server. A version that is not known refuses nothing.
@@ -126,12 +147,12 @@ fn render_environment(
     let tenant = tenant::declared(settings, &id.tenant)?;
     let instance = checked_instance(options)?;
     let owner = Owner::Environment(id.clone());
-    let mut context = EnvironmentContext::new(Common::new(instance, &id.tenant, tenant), environment, settings);
+    let mut context = EnvironmentContext::new(Common::new(instance, &id.tenant, tenant), environment, tenant, settings);
 
     let mut expected = checks::Expected::new(Kind::ServiceAccount, &tenant.namespace, &context.service_account);
     let mut manifests = vec![make(engine, engine::SERVICE_ACCOUNT, &context, &expected, &owner, instance)?];
 
-    let (shards, parts) = data::sharded(data::images(environment, lockfile));
+    let (shards, parts) = data::sharded(data::images(environment, tenant, lockfile));
     for (shard, images) in parts {
         let puller = PullerData::new(instance, environment, shard, shards);
         expected = checks::Expected::new(Kind::DaemonSet, &tenant.namespace, &puller.name);

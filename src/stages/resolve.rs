@@ -3,7 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::model::{
     batch::{Batch, succeeded},
@@ -40,9 +43,13 @@ struct Use<'a> {
 /// The question whose answer an image needs; none for an environment of a tenant that `settings` do not know.
 pub fn key(environment: &Environment, image: &Image, settings: &Settings) -> Option<RequestKey> {
     let tenant = settings.tenants.get(&environment.id.tenant)?;
-    let credentials = image.pull_secret.as_ref().map_or(CredentialSource::Controller, |name| {
-        CredentialSource::Secrets { namespace: tenant.namespace.clone(), names: vec![name.clone()] }
-    });
+    let names: BTreeSet<&String> = image.pull_secret.iter().chain(&tenant.pull_secrets).collect();
+    let credentials = if names.is_empty() {
+        CredentialSource::Controller
+    } else {
+        let names = names.into_iter().cloned().collect();
+        CredentialSource::Secrets { namespace: tenant.namespace.clone(), names }
+    };
     Some(RequestKey { reference: image.reference.clone(), credentials })
 }
 

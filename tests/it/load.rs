@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1 cargo test --test it` writes the expectations anew.
 
+mod guide;
 mod identity;
 mod isolation;
 mod odd;
@@ -19,7 +20,7 @@ use larder::{
         batch::{failed, succeeded},
         environment::{Environment, Placement, Puller},
         failure::{Failure, Problem},
-        settings::{Confirmed, Settings},
+        settings::{Bounds, Confirmed, Settings},
         snapshot::{Entry, Snapshot},
     },
     stages::load::{Environments, load},
@@ -127,6 +128,15 @@ fn show_settings(text: &mut String, settings: &Settings) {
     for (name, tenant) in &settings.tenants {
         let create = if tenant.create_namespace { " (created)" } else { "" };
         writeln!(text, "tenant {name}: namespace {}{create}", tenant.namespace).unwrap();
+        if tenant.bounds != Bounds::default() {
+            writeln!(text, "  {:?}", tenant.bounds).unwrap();
+        }
+        if !tenant.pull_secrets.is_empty() {
+            writeln!(text, "  pull secrets {}", tenant.pull_secrets.join(", ")).unwrap();
+        }
+        if let Some(user) = &tenant.impersonate {
+            writeln!(text, "  impersonate {user}").unwrap();
+        }
     }
     for (name, placement) in &settings.pools {
         writeln!(text, "pool {name}: {}", show_placement(placement)).unwrap();

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read where the cluster is")]
 
 mod cluster;
+mod generated;
 mod git;
 mod import;
 mod load;
@@ -11,4 +12,6 @@ mod lock;
 mod registry;
 mod render;
 mod scenarios;
+mod secret;
 mod tidy;
+mod validate;

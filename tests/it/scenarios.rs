@@ -6,6 +6,7 @@ mod git;
 mod in_cluster;
 mod private;
 mod sync;
+mod tenancy;
 mod world;
 
 /// An environment file with these images (name, reference) and more lines under `spec:`.

@@ -115,3 +115,24 @@ fn the_arrows_of_the_architecture_hold() {
     }
     complain_about("edges → pipeline → {stages, io} → model", &offenders);
 }
+
+/// `tests/cases/README.md` names a test for each case.
+#[test]
+fn the_tests_of_the_cases_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("tests/cases/README.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| case"));
+    let names = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|name| name.contains('/'));
+    let missing: Vec<String> = names
+        .filter(|name| match name.split_once("::") {
+            Some((file, test)) => {
+                let text = fs::read_to_string(root.join(file)).unwrap_or_default();
+                !text.contains(&format!("fn {test}("))
+            }
+            None if name.starts_with("load/") => !root.join("tests/cases").join(name).is_file(),
+            None => false,
+        })
+        .map(str::to_owned)
+        .collect();
+    complain_about("a test that tests/cases/README.md names", &missing);
+}

@@ -6,7 +6,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{KubeCluster, inventory::label, kube::attempt, path, problem::problem};
+use super::{KubeCluster, impersonate, inventory::label, kube::attempt, path, problem::problem};
 use crate::model::{
     failure::{Category, Problem},
     manifest::{INSTANCE_LABEL, Manifest, OBJECT_ANNOTATION, ObjectId},
@@ -38,7 +38,8 @@ impl KubeCluster {
                 field_manager: Some(self.identity.manager.clone()),
                 field_validation: None,
             };
-            self.send::<Value>(path::beside(id).patch(&id.name, &params, &Patch::Apply(&*manifest.object)))
+            let request = path::beside(id).patch(&id.name, &params, &Patch::Apply(&*manifest.object));
+            self.send::<Value>(impersonate::in_the_name_of(manifest.impersonate.as_deref(), request))
         };
         let failed = |error| problem(attempt(id, &id.to_string(), "patch"), &error);
         let object = match send(false).await {

@@ -72,6 +72,13 @@ fn of_status(attempt: Attempt<'_>, status: &Status) -> Problem {
             .hint("check the token or certificate of the kubeconfig; it may have expired"),
         403 if cause("NamespaceTerminating", "") => says(&format!("the namespace {namespace} is being deleted"))
             .hint("it goes on when the namespace is there again"),
+        403 if message.contains("cannot impersonate") => says(message)
+            .hint("allow `impersonate` on that one service account in a Role for larder, or correct `impersonate` of the tenant in larder.yaml"),
+        403 if message.contains("cannot") && message.contains("User \"system:serviceaccount:") && message.contains(verb) => {
+            says(message).hint(format!(
+                "allow `{verb}` on `{resource}` to the user that the message names: in larder's ClusterRole, or in a Role for the service account that the tenant's `impersonate` names"
+            ))
+        }
         // Only RBAC's refusal names the verb.
         403 if message.contains("cannot") && message.contains(verb) => {
             says(message).hint(format!("allow `{verb}` on `{resource}` in larder's ClusterRole"))

@@ -1,7 +1,10 @@
 //! Pull secrets, read for their credentials and never shown.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use kube::{api::GetParams, core::Request};
+use kube::{
+    api::{GetParams, PostParams},
+    core::Request,
+};
 use serde_json::Value;
 
 use super::{
@@ -28,12 +31,33 @@ impl KubeCluster {
             Err(kube::Error::Api(status)) if status.is_not_found() => {
                 let mut keyring = Keyring::default();
                 keyring.warn(format!(
-                    "the pull secret {what} does not exist; make it with `kubectl --namespace {namespace} create secret \
-                     docker-registry {name} --docker-server=… --docker-username=… --docker-password=…`"
+                    "the pull secret {what} does not exist; make it with `larder secret {name} --namespace {namespace} --server … \
+                     --username … --create`"
                 ));
                 Ok(keyring)
             }
             Err(error) => Err(problem(attempt, &error).into()),
+        }
+    }
+
+    /// Makes a Secret. One that is there is left as it is. What is sent is never shown, and neither is the answer.
+    ///
+    /// # Errors
+    /// When there is one of that name, or when the API server refuses it.
+    pub async fn create_secret(&self, namespace: &str, name: &str, secret: &Value) -> Result<(), Problem> {
+        let what = format!("Secret/{namespace}/{name}");
+        let attempt = Attempt { what: &what, verb: "create", resource: "secrets", namespace };
+        let body = secret.to_string().into_bytes();
+        let params = PostParams { field_manager: Some(self.identity.manager.clone()), ..PostParams::default() };
+        let request = Request::new(format!("/api/v1/namespaces/{namespace}/secrets")).create(&params, body);
+        match self.send::<serde::de::IgnoredAny>(request).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                Err(Problem::new(Category::Conflict, format!("{what} exists already, and is left as it is")).hint(
+                    format!("choose another name, or run `kubectl --namespace {namespace} delete secret {name}` first"),
+                ))
+            }
+            Err(error) => Err(problem(attempt, &error)),
         }
     }
 }
@@ -48,12 +72,12 @@ fn keyring(what: &str, secret: &Value) -> Result<Keyring, Problem> {
         other => {
             return Err(says(format!("has the type `{other}`, which is no pull secret's")).hint(
                 "the kubelet uses only kubernetes.io/dockerconfigjson (and the legacy kubernetes.io/dockercfg); \
-                 make it with `kubectl create secret docker-registry`",
+                 make it with `larder secret`",
             ));
         }
     };
     let Some(data) = secret["data"][key].as_str() else {
-        return Err(says(format!("lacks the key `{key}`")).hint("make it with `kubectl create secret docker-registry`"));
+        return Err(says(format!("lacks the key `{key}`")).hint("make it with `larder secret`"));
     };
     let bytes = BASE64_STANDARD.decode(data).map_err(|_| says(format!("has no base64 under `{key}`")))?;
     parse(&bytes).map_err(|error| {

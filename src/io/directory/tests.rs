@@ -19,7 +19,7 @@ fn manifest(kind: Kind, namespace: &str, name: &str, value: &str) -> Manifest {
             "annotations": {OBJECT_ANNOTATION: id.to_string(), OWNER_ANNOTATION: "team/env", MANIFEST_ANNOTATION: value},
         },
     });
-    Manifest { id, owner: Owner::parse("team/env").unwrap(), object: object.into() }
+    Manifest { id, owner: Owner::parse("team/env").unwrap(), object: object.into(), impersonate: None }
 }
 
 fn files(folder: &Path) -> Vec<String> {

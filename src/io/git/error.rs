@@ -23,6 +23,14 @@ pub enum GitError {
         /// The name that was given.
         branch: String,
     },
+    /// A revision that names no commit.
+    #[error("`{revision}` names no commit of {remote}")]
+    Revision {
+        /// The repository.
+        remote: String,
+        /// The revision that was given.
+        revision: String,
+    },
     /// No branch was given, and the repository's HEAD names none.
     #[error("the HEAD of {remote} is detached, so there is no branch to follow")]
     Ambiguous {
@@ -143,6 +151,9 @@ impl GitError {
         match self {
             Self::Address { hint, .. } => (*hint).to_owned(),
             Self::Branch { .. } => "give a branch, such as `--branch main`; tags cannot be followed".into(),
+            Self::Revision { .. } => {
+                "give a commit, a branch or a tag; of a repository elsewhere, a branch or a commit's 40 digits; if it is a shallow clone (CI), fetch more history".into()
+            }
             Self::Ambiguous { .. } => "say which branch with `--branch`".into(),
             Self::NotFound { .. } => "check the address, and that these credentials may read the repository".into(),
             Self::Authentication { .. } => {

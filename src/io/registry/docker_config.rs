@@ -51,9 +51,7 @@ impl DockerConfigError {
         match self {
             Self::NotLegacy => "use the type kubernetes.io/dockerconfigjson with the key .dockerconfigjson",
             Self::Base64Twice => "put the JSON itself under `stringData`, or its base64 once under `data`",
-            _ => {
-                "make it with `kubectl create secret docker-registry NAME --docker-server=… --docker-username=… --docker-password=…`"
-            }
+            _ => "make it with `larder secret NAME --tenant … --server … --username …`",
         }
     }
 }

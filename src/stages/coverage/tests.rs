@@ -46,6 +46,7 @@ fn object(name: &str) -> ObjectId {
 
 fn manifests(names: &[&str]) -> Manifests {
     let manifest = |name: &&str| Manifest {
+        impersonate: None,
         id: object(name),
         owner: Owner::Environment(id()),
         object: json!({"metadata": {"annotations": {MANIFEST_ANNOTATION: "new"}}}).into(),

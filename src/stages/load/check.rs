@@ -8,24 +8,32 @@ use crate::model::{
 use super::{
     file::API_VERSION,
     located::{Entries, Located, Place},
-    yaml,
+    yaml::{self, repair::Repair},
 };
 
 /// A file under check, with the problems found so far.
 pub struct Check<'a> {
     source: &'a Source,
     problems: Vec<Problem>,
+    repair: Option<Repair>,
 }
 
 impl<'a> Check<'a> {
     /// Begins with a file whose text has the right types.
     pub fn new(source: &'a Source) -> Self {
-        Self { source, problems: Vec::new() }
+        Self { source, problems: Vec::new(), repair: None }
+    }
+
+    /// Begins with what is left of a file, whose structure has `problems`.
+    pub fn repaired(source: &'a Source, problems: Vec<Problem>, repair: Repair) -> Self {
+        Self { source, problems, repair: Some(repair) }
     }
 
     /// Adds a problem with a place.
     pub fn report(&mut self, place: Place, problem: Problem) {
-        self.problems.push(place_in(self.source, place, problem));
+        if !self.repair.as_ref().is_some_and(|repair| repair.hides(place)) {
+            self.problems.push(place_in(self.source, place, problem));
+        }
     }
 
     /// Adds a problem that must not show the file's text, since that holds a secret.
@@ -64,9 +72,28 @@ impl<'a> Check<'a> {
         unique
     }
 
+    /// A text for people: without control characters, and on one line unless `lines` are allowed.
+    pub fn prose(&mut self, text: Option<Located<String>>, lines: bool) -> Option<String> {
+        let Located { value, place } = text?;
+        let allowed = |c: char| lines && matches!(c, '\n' | '\t');
+        match value.chars().find(|&c| c.is_control() && !allowed(c)) {
+            Some('\n') => {
+                let problem = Problem::new(Category::Schema, "this text has several lines");
+                self.report(place, problem.hint("write it on one line"));
+                None
+            }
+            Some(c) => {
+                let message = format!("there is a control character (U+{:04X}) in this text", u32::from(c));
+                self.report(place, Problem::new(Category::Schema, message).hint("remove it"));
+                None
+            }
+            None => Some(value),
+        }
+    }
+
     /// Reports an `apiVersion` or `kind` that is not the expected one.
     pub fn header(&mut self, api_version: &Located<String>, kind: &Located<String>, expected: &str) {
-        if let Some((place, problem)) = wrong_header(Some(api_version), Some(kind), expected) {
+        if let Some((place, problem)) = wrong_header(Some(api_version), Some(kind), (API_VERSION, expected)) {
             self.report(place, problem);
         }
     }
@@ -76,34 +103,35 @@ impl<'a> Check<'a> {
     /// # Errors
     /// All problems.
     pub fn finish<T>(self, value: Option<T>) -> Result<T, Failure> {
-        match (Failure::of(self.problems), value) {
-            (Some(failure), _) => Err(failure),
-            (None, Some(value)) => Ok(value),
-            (None, None) => {
-                Err(Problem::new(Category::Schema, "the file is incomplete").in_file(&self.source.path).into())
-            }
+        match value {
+            _ if !self.problems.is_empty() => Err(in_order(self.problems)),
+            Some(value) => Ok(value),
+            None => Err(Problem::new(Category::Schema, "the file is incomplete").in_file(&self.source.path).into()),
         }
     }
 }
 
-/// What is wrong with a file's first two fields, as far as they are there.
+/// Problems of one file in the order of their places.
+pub fn in_order(mut problems: Vec<Problem>) -> Failure {
+    problems.sort_by_key(|problem| problem.location.as_ref().map(|location| (location.line, location.column)));
+    let mut problems = problems.into_iter();
+    let first = problems.next().unwrap_or_else(|| Problem::new(Category::Schema, "the file cannot be read"));
+    Failure::new(first, problems)
+}
+
+/// What is wrong with a file's first two fields, as far as they are there. `expected` are the version and the kind.
 pub fn wrong_header(
     api_version: Option<&Located<String>>,
     kind: Option<&Located<String>>,
-    expected: &str,
+    (expected_version, expected): (&str, &str),
 ) -> Option<(Place, Problem)> {
-    let hint = format!("write `apiVersion: {API_VERSION}` and `kind: {expected}`");
+    let hint = format!("write `apiVersion: {expected_version}` and `kind: {expected}`");
     match (api_version, kind) {
-        (_, Some(kind)) if kind.value == "JupyterImagePuller" => Some((
-            kind.place,
-            Problem::new(Category::Policy, "files of the kind JupyterImagePuller are read from a later release on")
-                .hint(format!("until then write an environment: `kind: {expected}` with `spec.images`")),
-        )),
         (_, Some(kind)) if kind.value != expected => Some((
             kind.place,
             Problem::new(Category::Schema, format!("the kind `{}` does not belong here", kind.value)).hint(hint),
         )),
-        (Some(version), _) if version.value != API_VERSION => Some((
+        (Some(version), _) if version.value != expected_version => Some((
             version.place,
             Problem::new(Category::Schema, format!("the apiVersion `{}` is not known", version.value)).hint(hint),
         )),

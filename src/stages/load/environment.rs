@@ -1,10 +1,11 @@
 //! `environments/<tenant>/<name>.yaml`: from the file to a checked environment, completed with the defaults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
     environment::{Environment, Image, Placement, Range, Resources},
     failure::{Category, Failure, Problem},
+    lint::{Allowed, Lint},
     name::EnvironmentId,
     resolution::Platform,
     settings::Settings,
@@ -12,19 +13,22 @@ use crate::model::{
 };
 
 use super::{
-    check::{Check, place_in},
+    bounds,
+    check::Check,
+    dialect::{self, Folder},
     file::{
         self,
-        environment::{EnvironmentFile, EnvironmentSpec, ImageEntry, KIND},
+        environment::{EnvironmentSpec, ImageEntry},
     },
+    identity,
     located::{Located, Place},
-    placement,
+    placement, policy,
     settings::{name, pool, puller, reference},
-    text, values, yaml,
+    text, values,
 };
 
 /// Nodes that an environment's file may have: a thousand images, and more.
-const MAX_NODES: usize = 20_000;
+pub const MAX_NODES: usize = 20_000;
 
 /// The label of every Linux node. Source: <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
 const EVERY_LINUX_NODE: (&str, &str) = ("kubernetes.io/os", "linux");
@@ -32,25 +36,26 @@ const EVERY_LINUX_NODE: (&str, &str) = ("kubernetes.io/os", "linux");
 /// Reads the file of the environment `id`.
 ///
 /// # Errors
-/// All that is wrong with it; of what is wrong with its structure the first.
+/// All that is wrong with it.
 pub fn load(
     id: &EnvironmentId,
     path: &str,
     entry: &Entry,
     settings: &Settings,
-    warnings: &mut Vec<Problem>,
+    allowed: &mut Allowed,
 ) -> Result<Environment, Failure> {
     let source = text::read(path, entry)?;
-    let file: EnvironmentFile = yaml::parse(&source, KIND, MAX_NODES)?;
-    let mut check = Check::new(&source);
-    check.header(&file.api_version, &file.kind, KIND);
-    let environment = environment(&mut check, id, path, file.spec, settings);
-    let (environment, lints) = check.finish(Some(environment))?;
-    warnings.extend(lints.into_iter().map(|(place, problem)| place_in(&source, place, problem)));
+    let tenant = settings.tenants.get(&id.tenant).ok_or_else(|| identity::undeclared(id, path, settings))?;
+    let folder = Folder { name: &id.tenant, tenant };
+    let (spec, mut check) = dialect::read(&source, folder)?;
+    let allow: BTreeSet<Lint> = spec.allow.iter().flatten().copied().collect();
+    let environment = environment(&mut check, id, path, spec, settings, folder);
+    let environment = check.finish(Some(environment))?;
+    if !allow.is_empty() {
+        allowed.environments.insert(id.clone(), allow);
+    }
     Ok(environment)
 }
-
-type Lints = Vec<(Place, Problem)>;
 
 fn environment(
     check: &mut Check<'_>,
@@ -58,25 +63,32 @@ fn environment(
     path: &str,
     spec: EnvironmentSpec,
     settings: &Settings,
-) -> (Environment, Lints) {
-    let (images, lints) = images(check, spec.images);
-    let inline = placement::inline(spec.node_selector, spec.tolerations, spec.affinity);
-    let environment = Environment {
+    folder: Folder<'_>,
+) -> Environment {
+    let images = images(check, spec.images, folder);
+    let place = bounds::place_of_inline(spec.node_selector.as_ref(), spec.tolerations.as_ref(), spec.affinity.as_ref());
+    let inline = placement::inline(spec.node_selector, spec.tolerations, spec.affinity).map(|inline| (place, inline));
+    let (display_name, description) = (check.prose(spec.display_name, false), check.prose(spec.description, true));
+    let placement = nodes(check, spec.pool, inline, settings, folder);
+    let refresh = check.read(spec.refresh.as_ref(), values::duration).unwrap_or(settings.defaults.refresh);
+    let strategy = spec.puller.as_ref().and_then(|puller| puller.strategy.as_ref()).map(|strategy| strategy.place);
+    let puller = puller(check, spec.puller, &settings.defaults.puller);
+    bounds::strategy(check, folder, strategy.unwrap_or_default(), puller.strategy);
+    Environment {
         id: id.clone(),
         path: path.to_owned(),
-        display_name: spec.display_name,
-        description: spec.description,
+        display_name,
+        description,
         images,
-        placement: nodes(check, spec.pool, inline, settings),
-        refresh: check.read(spec.refresh.as_ref(), values::duration).unwrap_or(settings.defaults.refresh),
-        puller: puller(check, spec.puller, &settings.defaults.puller),
+        placement,
+        refresh,
+        puller,
         resources: spec.resources.map(|resources| self::resources(check, resources)),
         suspend: spec.suspend.unwrap_or_default(),
-    };
-    (environment, lints)
+    }
 }
 
-fn images(check: &mut Check<'_>, entries: Located<Vec<ImageEntry>>) -> (Vec<Image>, Lints) {
+fn images(check: &mut Check<'_>, entries: Located<Vec<ImageEntry>>, folder: Folder<'_>) -> Vec<Image> {
     if entries.value.is_empty() {
         check.report(
             entries.place,
@@ -87,23 +99,19 @@ fn images(check: &mut Check<'_>, entries: Located<Vec<ImageEntry>>) -> (Vec<Imag
     let mut images: Vec<Image> = Vec::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut references = BTreeMap::new();
-    let mut lints = Vec::new();
     for entry in entries.value {
         if let Some(line) = names.insert(entry.name.value.clone(), entry.name.place.line) {
             check.report(entry.name.place, twice("image name", &entry.name.value, line));
         }
         let Some(image) = image(check, &entry) else { continue };
         let place = entry.image.place;
+        bounds::image(check, folder, place, &image.reference);
         if let Some(line) = references.insert(image.reference.clone(), place.line) {
             check.report(place, twice("reference", &image.reference.to_string(), line));
         }
-        lints.extend(image.reference.lints().into_iter().map(|lint| {
-            let hint = "write the whole reference, host/path:tag; if it is meant as it stands, ignore this";
-            (place, Problem::new(Category::Reference, lint.to_string()).hint(hint))
-        }));
         images.push(image);
     }
-    (images, lints)
+    images
 }
 
 fn twice(what: &str, value: &str, line: usize) -> Problem {
@@ -113,11 +121,7 @@ fn twice(what: &str, value: &str, line: usize) -> Problem {
 
 fn image(check: &mut Check<'_>, entry: &ImageEntry) -> Option<Image> {
     if let Some(policy) = &entry.policy {
-        check.report(
-            policy.place,
-            Problem::new(Category::Policy, "version policies come with a later release")
-                .hint("remove it: the image then follows the tag of its reference, so choose the tag that you want"),
-        );
+        policy::policy(check, policy);
     }
     let name = check.read(Some(&entry.name), name);
     let reference = reference(check, &entry.image);
@@ -137,8 +141,9 @@ fn image(check: &mut Check<'_>, entry: &ImageEntry) -> Option<Image> {
 fn nodes(
     check: &mut Check<'_>,
     named: Option<Located<String>>,
-    inline: Option<file::Placement>,
+    inline: Option<(Place, file::Placement)>,
     settings: &Settings,
+    folder: Folder<'_>,
 ) -> Placement {
     match (named, inline) {
         (Some(named), Some(_)) => {
@@ -149,16 +154,31 @@ fn nodes(
             );
             Placement::default()
         }
-        (Some(named), None) => pool(check, &named, &settings.pools).cloned().unwrap_or_default(),
-        (None, Some(inline)) => placement::placement(check, inline),
-        (None, None) => {
-            let default = settings.defaults.pool.as_ref().and_then(|name| settings.pools.get(name));
-            default.cloned().unwrap_or_else(|| {
-                let (key, value) = EVERY_LINUX_NODE;
-                Placement { node_selector: [(key.to_owned(), value.to_owned())].into(), ..Placement::default() }
-            })
+        (Some(named), None) => match pool(check, &named, &settings.pools) {
+            Some(found) => {
+                bounds::pool(check, folder, named.place, &named.value);
+                found.clone()
+            }
+            None => Placement::default(),
+        },
+        (None, Some((place, inline))) => {
+            bounds::inline(check, folder, place, "this environment chooses nodes itself");
+            placement::placement(check, inline)
         }
+        (None, None) => by_default(check, settings, folder),
     }
+}
+
+/// The nodes of an environment that says nothing about them.
+fn by_default(check: &mut Check<'_>, settings: &Settings, folder: Folder<'_>) -> Placement {
+    let default = settings.defaults.pool.as_ref().and_then(|name| Some((name, settings.pools.get(name)?)));
+    if let Some((name, placement)) = default {
+        bounds::pool(check, folder, Place::default(), name);
+        return placement.clone();
+    }
+    bounds::inline(check, folder, Place::default(), "this environment is for every Linux node");
+    let (key, value) = EVERY_LINUX_NODE;
+    Placement { node_selector: [(key.to_owned(), value.to_owned())].into(), ..Placement::default() }
 }
 
 fn resources(check: &mut Check<'_>, file: file::environment::Resources) -> Resources {

@@ -2,9 +2,11 @@
 //! types. The JSON Schemas are generated from these types.
 
 pub mod environment;
+pub mod jupyter_image_puller;
 pub mod settings;
+pub mod submarine;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
@@ -12,6 +14,16 @@ use super::located::{Entries, Located};
 
 /// The version of larder's own kinds.
 pub const API_VERSION: &str = "larder.dev/v1alpha1";
+
+/// The schema of a text that may be written like a number: what is read is the text as it stands.
+pub fn number_or_text(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "number", "null"]})
+}
+
+/// The schema of what is read and not used.
+pub fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
+}
 
 /// How every file starts; read leniently, to tell files of other kinds.
 #[derive(Debug, Deserialize)]
@@ -22,6 +34,9 @@ pub struct Header {
     /// `kind`.
     #[serde(default)]
     pub kind: Option<Located<String>>,
+    /// What only a Submarine environment has.
+    #[serde(default, rename = "dockerImage")]
+    pub docker_image: Option<IgnoredAny>,
     /// What SOPS adds to the files that it encrypts.
     #[serde(default)]
     pub sops: Option<IgnoredAny>,
@@ -110,9 +125,10 @@ impl Effect {
 pub struct Puller {
     /// The shape of the DaemonSet; `containers` by default.
     #[serde(default)]
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<Located<Strategy>>,
     /// `maxUnavailable` of the DaemonSet's update: a number of pods, or a percentage; `10%` by default.
     #[serde(default)]
+    #[schemars(schema_with = "number_or_text")]
     pub max_unavailable: Option<Located<String>>,
     /// Former digests of each image that the nodes keep holding; 0 by default.
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! From paths to identities: `environments/<tenant>/<name>.yaml`. A file that is there in a wrong way still claims its
-//! identity, so that it counts as broken and never as removed.
+//! From paths to identities: `environments/<tenant>/<name>.yaml`, or `.json`. A file that is there in a wrong way still
+//! claims its identity, so that it counts as broken and never as removed.
 
 use std::collections::BTreeMap;
 
@@ -102,9 +102,7 @@ fn claim<'a>(id: &EnvironmentId, files: &[Candidate<'a>], rivals: &[&str], setti
     }
     match file.form {
         Form::Nested => broken([nested_problem(file.path)]),
-        Form::Extension => broken([Problem::new(Category::Name, "an environment's file ends in .yaml")
-            .in_file(file.path)
-            .hint(format!("rename it: git mv {} {}.yaml", file.path, stem(file.path)))]),
+        Form::Extension => broken([wrong_extension(file.path)]),
         Form::Proper if !settings.tenants.contains_key(&id.tenant) => broken([undeclared(id, file.path, settings)]),
         Form::Proper => Claim::File { path: file.path, entry: file.entry },
     }
@@ -116,17 +114,17 @@ fn broken<'a>(problems: impl IntoIterator<Item = Problem>) -> Claim<'a> {
     Claim::Broken(Failure::new(first, problems))
 }
 
-/// The identity of a path below `environments/`; none for what is no YAML file.
+/// The identity of a path below `environments/`; none for what is neither YAML nor JSON.
 fn of_path(path: &str) -> Option<Result<(EnvironmentId, Form), NameError>> {
     let relative = path.strip_prefix("environments/")?;
     let (folder, file) = relative.rsplit_once('/').unwrap_or(("", relative));
     let extension = &file[stem(file).len()..];
-    if !matches!(extension.to_ascii_lowercase().as_str(), ".yaml" | ".yml") {
+    if !matches!(extension.to_ascii_lowercase().as_str(), ".yaml" | ".yml" | ".json") {
         return None;
     }
     let form = match (extension, folder.contains('/')) {
         (_, true) => Form::Nested,
-        (".yaml", false) => Form::Proper,
+        (".yaml" | ".json", false) => Form::Proper,
         _ => Form::Extension,
     };
     let tenant = match folder.split('/').next() {
@@ -155,13 +153,22 @@ fn name_problem(path: &str, error: &NameError) -> Problem {
         .hint("rename it: an environment's file is environments/<tenant>/<name>.yaml")
 }
 
+fn wrong_extension(path: &str) -> Problem {
+    let stem = stem(path);
+    let right = if path[stem.len()..].eq_ignore_ascii_case(".json") { "json" } else { "yaml" };
+    Problem::new(Category::Name, "an environment's file ends in .yaml, or in .json if it is Submarine's")
+        .in_file(path)
+        .hint(format!("rename it: git mv {path} {stem}.{right}"))
+}
+
 fn nested_problem(path: &str) -> Problem {
     Problem::new(Category::Name, "an environment's file is directly in its tenant's folder, not in a folder below it")
         .in_file(path)
         .hint("move it to environments/<tenant>/<name>.yaml")
 }
 
-fn undeclared(id: &EnvironmentId, path: &str, settings: &Settings) -> Problem {
+/// The problem of an environment whose tenant `larder.yaml` does not have.
+pub fn undeclared(id: &EnvironmentId, path: &str, settings: &Settings) -> Problem {
     let tenant = &id.tenant;
     let meant = suggest::closest(tenant.as_str(), settings.tenants.keys().map(Name::as_str))
         .map(|name| format!("did you mean the folder `{name}`? Otherwise "))

@@ -87,9 +87,22 @@ fn affinity(value: Value) -> Result<Value, Problem> {
     let typed = serde_json::from_value::<Affinity>(value.clone())
         .and_then(serde_json::to_value)
         .map_err(|error| schema(format!("this is no affinity: {error}")))?;
+    if holds_control(&value) {
+        return Err(schema("there is a control character in the affinity".to_owned()));
+    }
     match unknown_key(&value, &typed) {
         Some(key) => Err(schema(format!("unknown field `{key}` in the affinity"))),
         None => Ok(value),
+    }
+}
+
+fn holds_control(value: &Value) -> bool {
+    let control = |text: &str| text.chars().any(char::is_control);
+    match value {
+        Value::String(text) => control(text),
+        Value::Array(items) => items.iter().any(holds_control),
+        Value::Object(entries) => entries.iter().any(|(key, value)| control(key) || holds_control(value)),
+        _ => false,
     }
 }
 

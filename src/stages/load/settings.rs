@@ -1,14 +1,20 @@
 //! `larder.yaml`: from the file to checked settings, with the defaults for what it leaves out.
 
-use std::{collections::BTreeMap, time::Duration};
+mod tenant;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::model::{
     environment::{self, Placement, Strategy},
     failure::{Category, Failure, Problem},
+    lint::Lint,
     name::Name,
     redact,
     reference::ImageReference,
-    settings::{Confirmed, Defaults, Helpers, Prune, Records, Settings, Tenant},
+    settings::{Confirmed, Defaults, Helpers, Prune, Records, Settings},
     snapshot::Entry,
 };
 
@@ -18,7 +24,7 @@ use super::{
         self,
         settings::{KIND, SettingsFile, SettingsSpec},
     },
-    located::{Entries, Located},
+    located::Located,
     placement, registries, suggest, text, values, yaml,
 };
 
@@ -37,17 +43,18 @@ const PAUSE: &str = "registry.k8s.io/pause:3.10";
 /// The most former digests that an environment may hold on its nodes, which all take disk space.
 const MAX_RETAIN: u32 = 10;
 
-/// Reads `larder.yaml`.
+/// Reads `larder.yaml`: the settings, and the lints that it allows.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn load(path: &str, entry: &Entry) -> Result<Settings, Failure> {
+pub fn load(path: &str, entry: &Entry) -> Result<(Settings, BTreeSet<Lint>), Failure> {
     let source = text::read(path, entry)?;
-    let file: SettingsFile = yaml::parse(&source, KIND, MAX_NODES)?;
-    let mut check = Check::new(&source);
+    let (file, mut check) = yaml::read::<SettingsFile>(&source, KIND, MAX_NODES)?;
     check.header(&file.api_version, &file.kind, KIND);
-    let settings = settings(&mut check, file.spec.unwrap_or_default());
-    check.finish(settings)
+    let mut spec = file.spec.unwrap_or_default();
+    let allow = spec.lints.take().and_then(|lints| lints.allow).into_iter().flatten().collect();
+    let settings = settings(&mut check, spec);
+    check.finish(settings.map(|settings| (settings, allow)))
 }
 
 fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
@@ -56,7 +63,7 @@ fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
         .into_iter()
         .map(|(name, pool)| (name.value, placement::placement(check, pool)))
         .collect();
-    let tenants = tenants(check, spec.tenants);
+    let tenants = tenant::tenants(check, spec.tenants, &pools);
     let defaults = defaults(check, spec.defaults.unwrap_or_default(), &pools);
     let registries = registries::registries(check, spec.registries);
     let records = spec.records.and_then(|records| records.name);
@@ -126,35 +133,13 @@ pub fn puller(
         check.keep(retain.place, allowed)
     });
     environment::Puller {
-        strategy: file.strategy.map_or(defaults.strategy, Into::into),
+        strategy: file.strategy.map_or(defaults.strategy, |strategy| strategy.value.into()),
         max_unavailable: check
             .read(file.max_unavailable.as_ref(), values::max_unavailable)
             .unwrap_or_else(|| defaults.max_unavailable.clone()),
         retain: retain.map_or(defaults.retain, |retain| retain as usize),
         deadline: check.read(file.deadline.as_ref(), values::duration).unwrap_or(defaults.deadline),
     }
-}
-
-fn tenants(check: &mut Check<'_>, entries: Option<Entries<file::settings::Tenant>>) -> BTreeMap<Name, Tenant> {
-    let mut tenants = BTreeMap::new();
-    let mut owners: BTreeMap<String, (String, usize)> = BTreeMap::new();
-    for (key, file) in check.entries(entries) {
-        let name = check.read(Some(&key), name);
-        let namespace = check.read(Some(&file.namespace), values::namespace);
-        let (Some(name), Some(namespace)) = (name, namespace) else { continue };
-        if let Some((other, line)) = owners.insert(namespace.clone(), (key.value, key.place.line)) {
-            check.report(
-                file.namespace.place,
-                Problem::new(
-                    Category::Policy,
-                    format!("the namespace `{namespace}` belongs to the tenant `{other}` already, in line {line}"),
-                )
-                .hint("give each tenant a namespace of its own"),
-            );
-        }
-        tenants.insert(name, Tenant { namespace, create_namespace: file.create_namespace.unwrap_or_default() });
-    }
-    tenants
 }
 
 /// A tenant's or an image's name.

@@ -1,42 +1,111 @@
 //! From text to a file's types: YAML within bounds, and errors in the words of a person who writes such files.
 
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
-use crate::model::failure::{Category, Problem, Source};
+use crate::model::failure::{Category, Failure, Problem, Source};
 
 use super::{
-    check::{credentials, place_in, wrong_header},
-    file::Header,
+    check::{Check, credentials, in_order, place_in, wrong_header},
+    file::{Header, jupyter_image_puller},
     located::Place,
     suggest,
 };
 
-mod duplicates;
+pub mod repair;
+mod required;
+pub mod tree;
+
+use repair::{Fault, Repair};
+use tree::Tree;
 
 /// Fields that people expect to hold a secret. The line that has one is not shown.
 const SECRETS: [&str; 9] =
     ["auth", "dockerAuthSpec", "password", "passwd", "username", "token", "secret", "credentials", "dockerconfigjson"];
 
-/// Reads one document.
+/// Reads one document, and begins a check of what it holds.
+///
+/// Where its structure is wrong, the check knows all that is wrong with it, and goes on with what is left.
+///
+/// # Errors
+/// All that is wrong, when nothing is left that could be checked.
+pub fn read<'a, T: DeserializeOwned + JsonSchema>(
+    source: &'a Source,
+    kind: &str,
+    nodes: usize,
+) -> Result<(T, Check<'a>), Failure> {
+    /// Problems of the structure, and bytes in all the readings, at most.
+    const MOST: (usize, usize) = (50, 16 << 20);
+    let mut error = match text(source, kind, nodes)? {
+        Ok(file) => return Ok((file, Check::new(source))),
+        Err(error) => error,
+    };
+    if let Some(problem) = better_reason(source, kind, nodes) {
+        return Err(problem.into());
+    }
+    let mut problems = Vec::new();
+    let Some(mut repair) = Repair::new(source) else { return Err(problem(source, &error, nodes).into()) };
+    let mut schema = None;
+    for _ in 0..MOST.0.min(MOST.1 / source.text.len().max(1)) {
+        let (fault, place) = fault(&error);
+        let found = problem(source, &error, nodes);
+        // After the first, a mistake in the syntax is one of the repair.
+        if found.category == Category::Syntax && !problems.is_empty() {
+            break;
+        }
+        let goes_on = if fault == Fault::Missing {
+            let schema =
+                schema.get_or_insert_with(|| SchemaGenerator::default().into_root_schema_for::<T>().to_value());
+            let missing = |place, field: &str| place_in(source, place, missing_field(field));
+            let goes_on = repair.remove_incomplete(schema, &mut problems, missing);
+            if problems.is_empty() {
+                problems.push(found);
+            }
+            goes_on
+        } else {
+            if !repair.hides(place) {
+                problems.push(found);
+            }
+            repair.remove_fault(fault, place)
+        };
+        if !goes_on {
+            break;
+        }
+        error = match serde_saphyr::from_str_with_options(&repair.text(), options(nodes)) {
+            Ok(file) => return Ok((file, Check::repaired(source, problems, repair))),
+            Err(error) => error,
+        };
+    }
+    Err(in_order(problems))
+}
+
+/// Reads one document, after a look at what would only lead to misleading errors.
 ///
 /// `nodes` bounds the mappings, lists and scalars, aliases expanded: a limit that a thousand times what is usual stays
 /// below, and an alias bomb does not.
-///
-/// # Errors
-/// The first problem of the text or its types.
-pub fn parse<T: DeserializeOwned>(source: &Source, kind: &str, nodes: usize) -> Result<T, Problem> {
+fn text<T: DeserializeOwned>(
+    source: &Source,
+    kind: &str,
+    nodes: usize,
+) -> Result<Result<T, serde_saphyr::Error>, Problem> {
     let text: &str = &source.text;
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Err(Problem::new(Category::Schema, "the file is empty")
             .in_file(&source.path)
             .hint(format!("begin it with {}; only deleting a file removes anything", beginning(kind))));
     }
-    if let Some(problem) = merge_conflict(source).or_else(|| leading_tab(source, 1, usize::MAX, "\t")) {
+    // JSON may be indented with tabs.
+    let tab = || if source.path.ends_with(".json") { None } else { leading_tab(source, 1, usize::MAX, "\t") };
+    if let Some(problem) = merge_conflict(source).or_else(tab) {
         return Err(problem);
     }
-    serde_saphyr::from_str_with_options(text, options(nodes))
-        .map_err(|error| better_reason(source, kind, nodes).unwrap_or_else(|| problem(source, &error, nodes)))
+    Ok(serde_saphyr::from_str_with_options(text, options(nodes)))
+}
+
+/// How a file starts, if that much can be read.
+pub fn header(source: &Source, nodes: usize) -> Option<Header> {
+    serde_saphyr::from_str_with_options(&source.text, options(nodes)).ok()
 }
 
 fn options(nodes: usize) -> serde_saphyr::Options {
@@ -63,10 +132,12 @@ fn better_reason(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
                 .hint("commit it in the clear: it needs no secret, since `pullSecret` names one by name"),
         );
     }
-    if let Some((place, problem)) = wrong_header(header.api_version.as_ref(), header.kind.as_ref(), kind) {
+    if let Some((place, problem)) =
+        wrong_header(header.api_version.as_ref(), header.kind.as_ref(), (version(kind), kind))
+    {
         return Some(place_in(source, place, problem));
     }
-    if header.api_version.is_none() && header.kind.is_none() {
+    if header.api_version.is_none() && header.kind.is_none() && header.docker_image.is_none() {
         let hint = format!("such a file begins with {}", beginning(kind));
         return Some(Problem::new(Category::Schema, "apiVersion and kind are missing").at(source, 1, 0, 0).hint(hint));
     }
@@ -74,7 +145,14 @@ fn better_reason(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
 }
 
 fn beginning(kind: &str) -> String {
-    format!("`apiVersion: {}` and `kind: {kind}`", super::file::API_VERSION)
+    format!("`apiVersion: {}` and `kind: {kind}`", version(kind))
+}
+
+fn version(kind: &str) -> &'static str {
+    match kind {
+        jupyter_image_puller::KIND => jupyter_image_puller::API_VERSION,
+        _ => super::file::API_VERSION,
+    }
 }
 
 /// What `git merge` leaves in a file. Text inside block scalars is indented, so it is not mistaken for that.
@@ -117,14 +195,13 @@ fn problem(source: &Source, error: &serde_saphyr::Error, nodes: usize) -> Proble
             return problem;
         }
         Error::SerdeUnknownField { field, expected, .. } => return unknown_field(source, place, field, expected),
-        Error::SerdeMissingField { field, .. } => {
-            schema(format!("the field `{field}` is missing")).hint(format!("add `{field}: …` here"))
-        }
+        Error::SerdeMissingField { field, .. } => missing_field(field),
         Error::SerdeUnknownVariant { variant, expected, .. } => {
             schema(format!("`{variant}` is not allowed here")).hint(suggest::hint(variant, expected.iter().copied()))
         }
         Error::DuplicateMappingKey { key, .. } => {
-            let first = duplicates::first_line(&source.text, place, options(nodes));
+            let tree = Tree::of(&source.text);
+            let first = tree.and_then(|tree| tree.first_line(tree.offset(place)?));
             duplicate(key.as_deref().unwrap_or("?"), first)
         }
         Error::Unexpected { expected, .. } => unexpected(source, place, expected),
@@ -169,6 +246,25 @@ fn problem(source: &Source, error: &serde_saphyr::Error, nodes: usize) -> Proble
         }
     };
     place_in(source, place, found)
+}
+
+/// What an error is about, and where.
+fn fault(error: &serde_saphyr::Error) -> (Fault, Place) {
+    use serde_saphyr::Error;
+
+    let error = error.without_snippet();
+    let fault = match error {
+        Error::SerdeUnknownField { .. } | Error::DuplicateMappingKey { .. } => Fault::Key,
+        Error::SerdeMissingField { .. } => Fault::Missing,
+        Error::SerdeUnknownVariant { .. } => Fault::Word,
+        Error::MultipleDocuments { .. } => Fault::File,
+        _ => Fault::Value,
+    };
+    (fault, error.location().map(Place::from).unwrap_or_default())
+}
+
+fn missing_field(field: &str) -> Problem {
+    Problem::new(Category::Schema, format!("the field `{field}` is missing")).hint(format!("add `{field}: …` here"))
 }
 
 /// A key that is in a mapping twice.

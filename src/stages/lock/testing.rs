@@ -69,7 +69,7 @@ pub(crate) fn batch(environments: impl IntoIterator<Item = Environment>) -> Batc
 
 /// Settings with the tenants `research`, `teaching` and `default`; their namespaces are `ns-<tenant>`.
 pub(crate) fn settings() -> Settings {
-    let tenant = |tenant: &str| (name(tenant), Tenant { namespace: format!("ns-{tenant}"), create_namespace: false });
+    let tenant = |tenant: &str| (name(tenant), Tenant { namespace: format!("ns-{tenant}"), ..Tenant::default() });
     Settings {
         tenants: ["research", "teaching", "default"].map(tenant).into(),
         pools: BTreeMap::new(),

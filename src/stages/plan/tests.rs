@@ -21,7 +21,7 @@ fn owner(text: &str) -> Owner {
 
 fn manifest(owner_text: &str, kind: Kind, name: &str) -> Manifest {
     let object = json!({"metadata": {"annotations": {MANIFEST_ANNOTATION: "d1"}}, "data": {"a": "1"}});
-    Manifest { id: id(kind, name), owner: owner(owner_text), object: object.into() }
+    Manifest { id: id(kind, name), owner: owner(owner_text), object: object.into(), impersonate: None }
 }
 
 fn entry(owner_text: &str) -> InventoryEntry {

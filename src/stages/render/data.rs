@@ -119,8 +119,9 @@ impl<'a> Common<'a> {
 
 impl<'a> EnvironmentContext<'a> {
     /// What is the same for all shards.
-    pub fn new(common: Common<'a>, environment: &'a Environment, settings: &Settings) -> Self {
-        let secrets: BTreeSet<&str> = environment.images.iter().filter_map(|i| i.pull_secret.as_deref()).collect();
+    pub fn new(common: Common<'a>, environment: &'a Environment, tenant: &'a Tenant, settings: &Settings) -> Self {
+        let own = environment.images.iter().filter_map(|image| image.pull_secret.as_deref());
+        let secrets: BTreeSet<&str> = own.chain(tenant.pull_secrets.iter().map(String::as_str)).collect();
         Self {
             environment: EnvironmentData {
                 id: &environment.id,
@@ -160,8 +161,9 @@ impl PullerData {
 }
 
 /// The images that are locked, in the environment's order, then the former digests that are retained; each digest of a
-/// repository once, so that an image is not pulled by two containers.
-pub fn images(environment: &Environment, lockfile: &Lockfile) -> Vec<ImageData> {
+/// repository once, so that an image is not pulled by two containers. A former one that the tenant may not use any more is
+/// let go.
+pub fn images(environment: &Environment, tenant: &Tenant, lockfile: &Lockfile) -> Vec<ImageData> {
     let locked = || environment.images.iter().filter_map(|i| Some((&i.name, lockfile.images.get(&i.name)?)));
     let current = locked().map(|(name, image)| ImageData {
         slug: names::image(name),
@@ -172,7 +174,8 @@ pub fn images(environment: &Environment, lockfile: &Lockfile) -> Vec<ImageData> 
         name: name.clone(),
     });
     let former = locked().flat_map(|(name, image)| {
-        image.previous.iter().take(environment.puller.retain).map(|previous| ImageData {
+        let retained = image.previous.iter().take(environment.puller.retain);
+        retained.filter(|previous| tenant.allows(&previous.reference)).map(|previous| ImageData {
             slug: names::former_image(name, &previous.digest),
             pinned: previous.reference.pinned(&previous.digest),
             reference: previous.reference.to_string(),

@@ -29,7 +29,7 @@ pub fn seal(mut object: Value, id: ObjectId, owner: &Owner, instance: &str) -> M
     if let Some(metadata) = child(&mut object, &["metadata"]) {
         set(metadata, "annotations", MANIFEST_ANNOTATION, digest.as_str());
     }
-    Manifest { id, owner: owner.clone(), object: object.into() }
+    Manifest { id, owner: owner.clone(), object: object.into(), impersonate: None }
 }
 
 /// The object at that path, made where there is none; none where something else is in its way.

@@ -4,3 +4,4 @@ mod fixture;
 mod injection;
 mod overrides;
 mod shapes;
+mod tenancy;

@@ -98,7 +98,7 @@ impl World {
         }
         let digest = Digest::sha256(to_canonical_json(&object).as_bytes());
         object["metadata"]["annotations"][MANIFEST_ANNOTATION] = digest.short().into();
-        Manifest { id, owner: Owner::parse(owner).unwrap(), object: object.into() }
+        Manifest { id, owner: Owner::parse(owner).unwrap(), object: object.into(), impersonate: None }
     }
 
     pub fn config_map(&self, owner: &str, name: &str, value: &str) -> Manifest {

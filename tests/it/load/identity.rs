@@ -30,7 +30,7 @@ fn the_path_is_the_identity() {
     // T22b: a file that moves between these two stays the same environment.
     check(&["top.yaml"], &[("default/top", "ok environments/top.yaml")]);
     check(&["default/top.yaml"], &[("default/top", "ok environments/default/top.yaml")]);
-    check(&["README.md", "t/README.md", "t/.gitkeep", "t/data.json", "t/yaml", ".gitkeep"], &[]);
+    check(&["README.md", "t/README.md", "t/.gitkeep", "t/data.jsonl", "t/yaml", ".gitkeep"], &[]);
 }
 
 #[test]
@@ -67,6 +67,8 @@ fn names_that_cannot_be_are_strays() {
 fn files_at_the_wrong_place_are_broken_and_not_removed() {
     check(&["t/a.yml"], &[("t/a", "git mv environments/t/a.yml environments/t/a.yaml")]);
     check(&["t/A.YAML"], &[("t/A", "ends in .yaml")]);
+    check(&["t/A.JSON"], &[("t/A", "or in .json")]);
+    check(&["t/a.json", "t/a.yaml"], &[("t/a", "is also claimed by")]);
     check(&["t/b/c/a.yaml"], &[("t/a", "directly in its tenant's folder")]);
     check(&["u/a.yaml"], &[("u/a", "the tenant `u` is not in larder.yaml (hint: add `u: {namespace: …}`")]);
     check(&["t2/a.yaml"], &[("t2/a", "did you mean the folder `T2`?")]);

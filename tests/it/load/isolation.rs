@@ -25,12 +25,13 @@ const BROKEN: [&[u8]; 12] = [
 #[test]
 fn breaking_one_environment_changes_nothing_for_another() {
     // T13
-    let good = load_with([("environments/t/a.yaml", ENVIRONMENT), ("environments/t/b.yaml", ENVIRONMENT)]);
+    let other = ENVIRONMENT.replace("app:1", "app:2");
+    let good = load_with([("environments/t/a.yaml", ENVIRONMENT), ("environments/t/b.yaml", &other)]);
     let b = "t/b".parse().unwrap();
     let a = "t/a".parse().unwrap();
     for broken in BROKEN {
         let text = String::from_utf8_lossy(broken);
-        let found = load_with([("environments/t/a.yaml", broken), ("environments/t/b.yaml", ENVIRONMENT.as_bytes())]);
+        let found = load_with([("environments/t/a.yaml", broken), ("environments/t/b.yaml", other.as_bytes())]);
         assert_eq!(found.environments[&b], good.environments[&b], "{text}");
         let failure = found.environments[&a].as_ref().unwrap_err();
         for problem in failure.problems() {

@@ -82,6 +82,38 @@ fn no_secret_is_repeated() {
     }
 }
 
+/// Submarine's files are the ones that come with passwords.
+#[test]
+fn no_secret_of_other_kinds_is_repeated() {
+    let puller = "apiVersion: org.apache.submarine/v1\nkind: JupyterImagePuller\nspec:\n  images:\n    - name: a\n      image: app:1\n";
+    for auth in [
+        "      auth: {username: u, password: canary}",
+        "      auth: {username: canary, password: canary}",
+        "      auth: {username: canary1, password: canary}",
+        "      auth: {username: u, password: [canary]}",
+        "      auth: {username: u, password: {canary: canary}}",
+        "      auth: {username: u, password: canary, email: a: b}",
+        "      auth: {username: u, pasword: canary}",
+        "      auth: {password: canary}\n      auth: {password: canary}",
+        "      auth: canary",
+        "      auth: {password: canary\n",
+        "      auth:\n        username: u\n        password: canary\n       email: x",
+    ] {
+        let (_, text) = problem(format!("{puller}{auth}\n")).unwrap_or_else(|| panic!("{auth}"));
+        assert!(!text.contains("canary"), "{auth}: {text}");
+    }
+    for spec in [
+        "{\"type\": \"password\", \"username\": \"u\", \"password\": \"canary\"}",
+        "{\"username\": \"canary\", \"password\": \"canary\"",
+        "\"canary\"",
+        "[\"canary\"]",
+    ] {
+        let (_, text) =
+            problem(format!("{{\"name\": \"a\", \"dockerImage\": \"app:1\", \"dockerAuthSpec\": {spec}}}")).unwrap();
+        assert!(!text.contains("canary"), "{spec}: {text}");
+    }
+}
+
 fn load_and_render(files: Vec<(String, Vec<u8>)>) {
     let files = files.into_iter().map(|(path, bytes)| (path, Entry::File(bytes.into()))).collect();
     let problems = match load(&Snapshot { files, ..Snapshot::default() }) {

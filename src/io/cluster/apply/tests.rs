@@ -83,7 +83,7 @@ impl Cluster for Fake {
 fn change(action: Action, owner: &str, kind: Kind, namespace: &str, name: &str) -> Change {
     let id = ObjectId { kind, namespace: namespace.to_owned(), name: name.to_owned() };
     let owner = Owner::parse(owner).unwrap();
-    let manifest = Manifest { id: id.clone(), owner: owner.clone(), object: json!({}).into() };
+    let manifest = Manifest { id: id.clone(), owner: owner.clone(), object: json!({}).into(), impersonate: None };
     let manifest = (action != Action::Delete).then_some(manifest);
     Change { id, owner, action, diff: "diff".to_owned(), manifest, uid: "u".to_owned() }
 }

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     super::located::{Entries, Located},
-    Puller, Toleration,
+    Puller, Toleration, number_or_text,
 };
+use crate::model::lint::Lint;
 
 /// The kind of an environment's file.
 pub const KIND: &str = "Environment";
@@ -18,8 +19,10 @@ pub const KIND: &str = "Environment";
 #[schemars(rename = "Environment")]
 pub struct EnvironmentFile {
     /// `larder.dev/v1alpha1`.
+    #[schemars(extend("const" = "larder.dev/v1alpha1"))]
     pub api_version: Located<String>,
     /// `Environment`.
+    #[schemars(extend("const" = "Environment"))]
     pub kind: Located<String>,
     /// The environment.
     pub spec: EnvironmentSpec,
@@ -29,13 +32,14 @@ pub struct EnvironmentFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct EnvironmentSpec {
-    /// A title for menus.
+    /// A title for menus: one line.
     #[serde(default)]
-    pub display_name: Option<String>,
+    pub display_name: Option<Located<String>>,
     /// A sentence for menus.
     #[serde(default)]
-    pub description: Option<String>,
-    /// The images.
+    pub description: Option<Located<String>>,
+    /// The images, at least one.
+    #[schemars(extend("minItems" = 1))]
     pub images: Located<Vec<ImageEntry>>,
     /// The name of a pool of larder.yaml.
     #[serde(default)]
@@ -58,6 +62,9 @@ pub struct EnvironmentSpec {
     /// Resources for the spawn menu.
     #[serde(default)]
     pub resources: Option<Resources>,
+    /// Lints that are not told of this environment.
+    #[serde(default)]
+    pub allow: Option<Vec<Lint>>,
     /// While true, nothing of the environment changes.
     #[serde(default)]
     pub suspend: Option<bool>,
@@ -71,15 +78,45 @@ pub struct ImageEntry {
     pub name: Located<String>,
     /// What to pull: `host/path:tag`.
     pub image: Located<String>,
-    /// Comes with a later release.
+    /// Which tags are followed; none: this very tag. It is checked, and then refused: following versions comes with a
+    /// later release.
     #[serde(default)]
-    pub policy: Option<Located<Value>>,
+    pub policy: Option<Located<Policy>>,
     /// A Secret of the tenant's namespace with registry credentials.
     #[serde(default)]
     pub pull_secret: Option<Located<String>>,
     /// Platforms that the image must be made for.
     #[serde(default)]
     pub platforms: Option<Vec<Located<String>>>,
+}
+
+/// Which tags of an image's repository are followed: `semver`, or `pattern` with `order`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("oneOf" = [{"required": ["semver"]}, {"required": ["pattern", "order"]}]))]
+pub struct Policy {
+    /// A range of versions as Cargo writes it, such as `~2026.11` or `>=1.2, <2`: the highest tag in it.
+    #[serde(default)]
+    pub semver: Option<Located<String>>,
+    /// A regular expression (of the Rust crate `regex`) with named groups, such as `^cuda12-(?<n>\d+)$`: of the tags
+    /// that match it, the one whose groups are the last in `order`.
+    #[serde(default)]
+    pub pattern: Option<Located<String>>,
+    /// How the named groups of `pattern` are compared, the first group first.
+    #[serde(default)]
+    pub order: Option<Located<Order>>,
+}
+
+/// How the parts of tags are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Order {
+    /// As whole numbers: 9 before 10.
+    Numeric,
+    /// As text: 10 before 9.
+    Alphabetical,
+    /// As versions: 1.9.0 before 1.10.0.
+    Semver,
 }
 
 /// Resources for the spawn menu, as KubeSpawner names them.
@@ -100,8 +137,10 @@ pub struct Resources {
 pub struct Range {
     /// Promised.
     #[serde(default)]
+    #[schemars(schema_with = "number_or_text")]
     pub guarantee: Option<Located<String>>,
     /// The most.
     #[serde(default)]
+    #[schemars(schema_with = "number_or_text")]
     pub limit: Option<Located<String>>,
 }

@@ -5,8 +5,9 @@ use serde::Deserialize;
 
 use super::{
     super::located::{Entries, Located},
-    Placement, Puller,
+    Placement, Puller, Strategy, number_or_text,
 };
+use crate::model::lint::Lint;
 
 /// The kind of `larder.yaml`.
 pub const KIND: &str = "Settings";
@@ -17,8 +18,10 @@ pub const KIND: &str = "Settings";
 #[schemars(rename = "Settings")]
 pub struct SettingsFile {
     /// `larder.dev/v1alpha1`.
+    #[schemars(extend("const" = "larder.dev/v1alpha1"))]
     pub api_version: Located<String>,
     /// `Settings`.
+    #[schemars(extend("const" = "Settings"))]
     pub kind: Located<String>,
     /// The settings.
     #[serde(default)]
@@ -50,6 +53,9 @@ pub struct SettingsSpec {
     /// Images that the pullers themselves run.
     #[serde(default)]
     pub helpers: Option<Helpers>,
+    /// What looks like a mistake.
+    #[serde(default)]
+    pub lints: Option<Lints>,
 }
 
 /// What an environment has that says nothing else.
@@ -76,6 +82,36 @@ pub struct Tenant {
     /// Whether larder makes the namespace; false by default.
     #[serde(default)]
     pub create_namespace: Option<bool>,
+    /// Where its images may come from: patterns of `host/path` without a tag, in which `*` stands for any text without a
+    /// slash and `**` for any text; a host alone stands for all of its images. Docker Hub is `docker.io`, with `library/`
+    /// before official images. Anywhere by default.
+    #[serde(default)]
+    pub registries: Option<Located<Vec<Located<String>>>>,
+    /// The pools that its environments may name; any by default.
+    #[serde(default)]
+    pub pools: Option<Located<Vec<Located<String>>>>,
+    /// Whether its environments may have nodeSelector, tolerations or affinity of their own, or none at all, which means
+    /// every Linux node; true by default, and false where `pools` is given.
+    #[serde(default)]
+    pub inline_placement: Option<bool>,
+    /// The strategies that its environments may choose; any by default.
+    #[serde(default)]
+    pub strategies: Option<Located<Vec<Strategy>>>,
+    /// The largest number of images of all its environments together.
+    #[serde(default)]
+    pub max_images: Option<Located<u32>>,
+    /// The largest size of the images of all its environments together: compressed, as the lock has it, of each image its
+    /// largest platform, the same digest once. `200Gi`, for example.
+    #[serde(default)]
+    #[schemars(schema_with = "number_or_text")]
+    pub max_size: Option<Located<String>>,
+    /// Secrets of its namespace that are used for every image, besides the image's own `pullSecret`.
+    #[serde(default)]
+    pub pull_secrets: Option<Vec<Located<String>>>,
+    /// Whom larder acts for when it applies this tenant's objects (other than the namespace):
+    /// `system:serviceaccount:NAMESPACE:NAME`. larder itself by default.
+    #[serde(default)]
+    pub impersonate: Option<Located<String>>,
 }
 
 /// How a registry is reached.
@@ -111,10 +147,20 @@ pub struct Records {
 pub struct Prune {
     /// The largest share of environments that one pass removes; `30%` by default.
     #[serde(default)]
+    #[schemars(schema_with = "number_or_text")]
     pub budget: Option<Located<String>>,
     /// Removals that are wanted, whatever the budget says: `tenant/name`, or `tenant/*`.
     #[serde(default)]
     pub confirmed: Option<Vec<Located<String>>>,
+}
+
+/// What looks like a mistake.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Lints {
+    /// Lints that are not told of anything.
+    #[serde(default)]
+    pub allow: Option<Vec<Lint>>,
 }
 
 /// Images that the pullers themselves run.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::Deserialize;
 use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
@@ -19,11 +20,20 @@ use crate::model::{
 /// <https://git-scm.com/docs/git-merge#_how_conflicts_are_presented>
 const MERGE_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
-#[derive(Deserialize)]
+/// What larder has found in the registries: for each image of one environment the digest that the nodes must hold.
+/// Written by larder alone.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Lockfile")]
 struct FileDto {
+    /// `larder.dev/v1alpha1`.
+    #[schemars(extend("const" = "larder.dev/v1alpha1"))]
     api_version: String,
+    /// `Lockfile`.
+    #[schemars(extend("const" = "Lockfile"))]
     kind: String,
+    /// The images by name.
+    #[schemars(with = "BTreeMap<String, ImageDto>")]
     images: BTreeMap<Name, ImageDto>,
 }
 
@@ -37,33 +47,61 @@ struct HeadDto {
     kind: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// What an image's reference named when it was last resolved.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "LockedImage")]
 struct ImageDto {
+    /// The reference that was resolved.
+    #[schemars(with = "String")]
     reference: ImageReference,
+    /// What the nodes must hold: the index, where there is one.
+    #[schemars(with = "String")]
     digest: Digest,
+    /// The media type of what the digest names.
     media_type: String,
+    /// The platforms of the index, or the one platform of a single manifest.
     #[serde(default)]
     platforms: Vec<PlatformDto>,
+    /// Former digests, the newest first, as many as the environment retains.
     #[serde(default)]
     previous: Vec<PreviousDto>,
+    /// Why the digest must not move, while it must not.
     #[serde(default)]
     hold: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// One platform's part of an image.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LockedPlatform")]
 struct PlatformDto {
+    /// Such as `linux/amd64`.
+    #[schemars(with = "String")]
     platform: Platform,
+    /// The digest of its manifest.
+    #[schemars(with = "String")]
     digest: Digest,
+    /// Compressed bytes that a node pulls.
     size: u64,
 }
 
-#[derive(Deserialize)]
+/// A digest that the image had before.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Previous")]
 struct PreviousDto {
+    /// The reference that was resolved then.
+    #[schemars(with = "String")]
     reference: ImageReference,
+    /// What it named.
+    #[schemars(with = "String")]
     digest: Digest,
+}
+
+/// The JSON Schema of lockfiles.
+pub fn schema() -> Schema {
+    schema_for!(FileDto)
 }
 
 /// Reads a lockfile; `path` is from the root of the environment repository, for problems.

@@ -99,7 +99,11 @@ impl World {
 }
 
 pub fn settings() -> Settings {
-    let tenant = |namespace: &str, create_namespace| Tenant { namespace: namespace.into(), create_namespace };
+    let tenant = |namespace: &str, create_namespace| Tenant {
+        namespace: namespace.into(),
+        create_namespace,
+        ..Tenant::default()
+    };
     Settings {
         tenants: [
             ("research".parse().unwrap(), tenant("research", true)),

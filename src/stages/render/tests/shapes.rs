@@ -174,7 +174,7 @@ fn texts_for_people_do_not_roll_pods() {
 fn every_object_carries_its_identity() {
     let world = world();
     for (owner, manifests) in world.render() {
-        for Manifest { id, owner: of, object } in manifests.unwrap() {
+        for Manifest { id, owner: of, object, .. } in manifests.unwrap() {
             let metadata = &object["metadata"];
             assert_eq!(of, owner);
             assert_eq!(metadata["labels"]["larder.dev/instance"], "default");

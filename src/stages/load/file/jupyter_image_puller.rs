@@ -1,0 +1,103 @@
+//! Submarine's `JupyterImagePuller`, as it stands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, de::IgnoredAny};
+
+use super::{
+    super::located::{Entries, Located},
+    anything, number_or_text,
+};
+
+/// The version of the kind.
+pub const API_VERSION: &str = "org.apache.submarine/v1";
+
+/// The kind.
+pub const KIND: &str = "JupyterImagePuller";
+
+/// Submarine's list of images to pull, read as an environment. The file's path is its identity, and its tenant gives the
+/// namespace.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "JupyterImagePuller")]
+pub struct JupyterImagePullerFile {
+    /// `org.apache.submarine/v1`.
+    #[schemars(extend("const" = "org.apache.submarine/v1"))]
+    pub api_version: Located<String>,
+    /// `JupyterImagePuller`.
+    #[schemars(extend("const" = "JupyterImagePuller"))]
+    pub kind: Located<String>,
+    /// Kubernetes' metadata.
+    #[serde(default)]
+    pub metadata: Option<Metadata>,
+    /// The images and the nodes.
+    pub spec: PullerSpec,
+    /// What Submarine's operator reports; not used.
+    #[serde(default)]
+    #[schemars(schema_with = "anything")]
+    #[expect(dead_code, reason = "documents a field that is not used")]
+    pub status: IgnoredAny,
+}
+
+/// Kubernetes' metadata. Fields that are not listed here are not used.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Metadata {
+    /// Not used: the file's path is its identity.
+    #[serde(default)]
+    #[schemars(schema_with = "anything")]
+    #[expect(dead_code, reason = "documents a field that is not used")]
+    pub name: IgnoredAny,
+    /// If it is there, the namespace of the tenant.
+    #[serde(default)]
+    pub namespace: Option<Located<String>>,
+}
+
+/// The images and the nodes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "JupyterImagePullerSpec")]
+pub struct PullerSpec {
+    /// The images, at least one.
+    #[schemars(extend("minItems" = 1))]
+    pub images: Located<Vec<PullerImage>>,
+    /// Labels that a node must have; an empty one means every Linux node.
+    #[serde(default)]
+    pub node_selector: Option<Entries<Located<String>>>,
+    /// Hours between two looks at the registry, as a text or a number: `'2'`, `0.5`.
+    #[serde(default)]
+    #[schemars(schema_with = "number_or_text")]
+    pub refresh_hours: Option<Located<String>>,
+}
+
+/// One image.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "JupyterImagePullerImage")]
+pub struct PullerImage {
+    /// A name, unique in the file.
+    pub name: Located<String>,
+    /// What to pull: `host/path:tag`.
+    pub image: Located<String>,
+    /// Credentials.
+    #[serde(default)]
+    pub auth: Option<Auth>,
+}
+
+/// Credentials, by the name of a Secret. A password in Git is refused, with the command that makes a Secret of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Auth {
+    /// A Secret of the tenant's namespace with registry credentials.
+    #[serde(default)]
+    pub secret: Option<Located<String>>,
+    /// Refused, like the password that it comes with.
+    #[serde(default)]
+    pub username: Option<Located<String>>,
+    /// Refused: credentials do not belong into Git.
+    #[serde(default)]
+    pub password: Option<Located<String>>,
+    /// Not used.
+    #[serde(default)]
+    #[schemars(schema_with = "anything")]
+    #[expect(dead_code, reason = "documents a field that is not used")]
+    pub email: IgnoredAny,
+}
