@@ -7,8 +7,12 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::config::LogOptions;
 
 mod apply;
+mod at;
+mod audit;
+mod blame;
 mod completions;
 mod demo;
+mod diff;
 mod error;
 mod history;
 mod import;
@@ -23,6 +27,7 @@ mod secret;
 mod session;
 mod status;
 mod validate;
+mod who_ran;
 
 pub use error::CliError;
 pub use output::Printer;
@@ -52,6 +57,10 @@ enum Command {
     History(history::History),
     Secret(Box<secret::Secret>),
     Schema(schema::Schema),
+    At(at::At),
+    Blame(blame::Blame),
+    WhoRan(who_ran::WhoRan),
+    Diff(diff::Diff),
     Demo(demo::Demo),
     Completions(completions::Completions),
 }
@@ -138,6 +147,10 @@ impl Command {
             Self::History(verb) => verb.run(printer).await,
             Self::Secret(verb) => verb.run(printer).await,
             Self::Schema(verb) => verb.run(printer),
+            Self::At(verb) => verb.run(printer).await,
+            Self::Blame(verb) => verb.run(printer).await,
+            Self::WhoRan(verb) => verb.run(printer).await,
+            Self::Diff(verb) => verb.run(printer).await,
             Self::Demo(verb) => verb.run(printer).await,
             Self::Completions(verb) => Ok(verb.run(printer)),
         }

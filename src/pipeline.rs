@@ -33,6 +33,7 @@ use crate::{
     },
 };
 
+pub mod audit;
 mod memory;
 mod push;
 

@@ -1,9 +1,10 @@
 //! The decisions of a pass: pure functions over the model, in the order in which a pass takes them.
 //!
 //! [`load`] (with [`lint`]) → [`resolve`] → [`lock`] (with [`budget`]) → [`render`] (with [`bounds`]) → [`plan`] →
-//! [`report`]; [`standing`] and [`history`] answer questions between passes, [`changed`] those of a pull request;
+//! [`report`]; [`standing`], [`history`] and [`audit`] answer questions between passes, [`changed`] those of a pull request;
 //! [`import`] brings over what people have. No client, clock, file or environment variable is used here.
 
+pub mod audit;
 pub mod bounds;
 pub mod budget;
 pub mod changed;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CliError, Exit, Printer, history, plan, run, session};
 use crate::{
-    config::{OutputFormat, SourceOptions},
+    config::SourceOptions,
     controller::Controller,
     example,
     io::{credentials::StoredCredentials, directory::Directory, target::AnyTarget},
@@ -136,7 +136,7 @@ impl Story {
         printer.line(&run::summary(&pass));
 
         heading(printer, "5. The history, from Git alone");
-        history::print(printer, &self.source, None, 100, OutputFormat::Text).await?;
+        history::print(printer, &self.source, 100).await?;
 
         printer.line(&format!(
             "\nAll of this is real and still there:\n  git -C {0}/environments.git log -p -- lock/\n  ls -R {0}/manifests\n  larder history --repo {0}/environments.git",

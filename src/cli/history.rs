@@ -2,92 +2,133 @@
 
 use clap::Args;
 
-use super::{CliError, Exit, Printer, session};
+use super::{
+    CliError, Exit, Printer,
+    audit::{self, AnswerFormat, commit_line},
+    session,
+};
 use crate::{
-    config::{OutputFormat, SourceOptions},
-    io::folder,
-    model::{history::CommitTime, name::EnvironmentId},
-    stages::{history, lock},
+    config::SourceOptions,
+    model::{
+        history::History as Answer,
+        lock::Previous,
+        name::{EnvironmentId, Name},
+    },
+    pipeline::audit::{HistoryQuery, history},
+    stages::lock,
 };
 
 /// Show from Git what moved, when, in which commit
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder history                          the repository you are in
-  larder history research/geospatial      one environment
-  larder history --repo URL --limit 20    the newest 20 lock commits of a repository
-  larder history --output json")]
+  larder history                                  the repository you are in
+  larder history research/geospatial              one environment
+  larder history --image notebook --since 2026-11-01 --until 2026-11-30
+  larder history --author ada@ --since '2 weeks ago'
+  larder history --repo URL --limit 20            the newest 20 lock commits of a repository
+  larder history --limit 0 --output csv           all of it, a line for each image that moved
+
+A TIME is a date (--since: its first second, --until: its last), a date and a time of the day
+(2026-11-30T14:00), RFC 3339, `yesterday`, or `2 days ago`. It is compared with the committer's time.")]
 pub struct History {
     /// Only this environment: `tenant/name`.
     environment: Option<EnvironmentId>,
-    /// At most so many commits, newest first.
+    /// Only images with this name.
+    #[arg(long, value_name = "NAME")]
+    image: Option<Name>,
+    /// Only what was committed at this time or later.
+    #[arg(long, value_name = "TIME", value_parser = audit::parse_since, allow_hyphen_values = true)]
+    since: Option<i64>,
+    /// Only what was committed at this time or earlier.
+    #[arg(long, value_name = "TIME", value_parser = audit::parse_until, allow_hyphen_values = true)]
+    until: Option<i64>,
+    /// Only commits whose author, `Name <address>`, has this in it; capitals or not.
+    #[arg(long, value_name = "TEXT")]
+    author: Option<String>,
+    /// At most so many commits, newest first; 0: all.
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     limit: usize,
     #[command(flatten)]
     source: SourceOptions,
     /// How the history is printed.
     #[arg(long, value_enum, default_value_t)]
-    output: OutputFormat,
+    output: AnswerFormat,
 }
 
 impl History {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let source = match self.source.repo {
-            Some(_) => self.source,
-            None => {
-                let root = folder::find_root(&session::current_folder()?)?;
-                let (repository, path) = session::local_repository(&root)?;
-                self.source.with_local(&repository, path)
-            }
+        let (repository, _cache) = audit::repository(self.source)?;
+        let query = HistoryQuery {
+            environment: self.environment,
+            image: self.image,
+            author: self.author,
+            since: self.since,
+            until: self.until,
+            limit: Some(self.limit).filter(|limit| *limit > 0),
         };
-        print(printer, &source, self.environment.as_ref(), self.limit, self.output).await?;
+        write(printer, &history(&repository, query).await?, self.output);
         Ok(Exit::Success)
     }
 }
 
-/// Prints the newest `limit` lock commits of a repository.
-pub async fn print(
-    printer: &mut Printer,
-    source: &SourceOptions,
-    environment: Option<&EnvironmentId>,
-    limit: usize,
-    output: OutputFormat,
-) -> Result<(), CliError> {
+/// Prints the newest `limit` lock commits of a repository, for people.
+pub async fn print(printer: &mut Printer, source: &SourceOptions, limit: usize) -> Result<(), CliError> {
     let (repository, _cache) = session::repository(source)?;
-    let commits = repository.history(environment, limit).await?;
-    let history = history::history(&commits, environment);
-    if output == OutputFormat::Json {
-        printer.json(&history);
-        return Ok(());
-    }
-    history.problems.iter().for_each(|problem| printer.warning(problem));
-    for entry in &history.entries {
-        let short: String = entry.commit.chars().take(10).collect();
-        printer.line(&format!("{short}  {}  {}", format_time(entry.time), entry.author));
-        for moved in &entry.moves {
-            printer.line(&format!("            {}", lock::describe(moved)));
-        }
-    }
-    if history.entries.is_empty() {
-        printer.note(&environment.map_or_else(
-            || "nothing has been locked yet".to_owned(),
-            |id| format!("no commit has changed {}", id.lock_path()),
-        ));
-    }
+    let query = HistoryQuery { limit: Some(limit), ..HistoryQuery::default() };
+    write(printer, &history(&repository, query).await?, AnswerFormat::Text);
     Ok(())
 }
 
-/// `2026-11-30 14:03 +0100`, in the time zone of the commit.
-fn format_time(time: CommitTime) -> String {
-    let offset = jiff::tz::Offset::from_seconds(time.offset).unwrap_or(jiff::tz::Offset::UTC);
-    jiff::Timestamp::from_second(time.seconds).map_or_else(
-        |_| time.seconds.to_string(),
-        |at| offset.to_datetime(at).strftime("%Y-%m-%d %H:%M").to_string() + &format!(" {}", offset_text(time.offset)),
-    )
+fn write(printer: &mut Printer, history: &Answer, output: AnswerFormat) {
+    match output {
+        AnswerFormat::Json => return printer.json(history),
+        AnswerFormat::Csv => audit::csv(printer, &HEADER, rows(history)),
+        AnswerFormat::Text => {
+            let mut text = String::new();
+            for entry in &history.entries {
+                text += &format!("{}\n", commit_line(&entry.commit));
+                for moved in &entry.moves {
+                    text += &format!("            {}\n", lock::describe(moved));
+                }
+            }
+            printer.text(&text);
+            if history.entries.is_empty() {
+                printer.note("nothing was locked, as far as that is asked for");
+            }
+        }
+    }
+    history.problems.iter().for_each(|problem| printer.warning(problem));
 }
 
-fn offset_text(seconds: i32) -> String {
-    let sign = if seconds < 0 { '-' } else { '+' };
-    let minutes = seconds.abs() / 60;
-    format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
+const HEADER: [&str; 11] = [
+    "commit",
+    "time",
+    "author",
+    "committer",
+    "subject",
+    "environment",
+    "image",
+    "old_reference",
+    "old_digest",
+    "new_reference",
+    "new_digest",
+];
+
+fn rows(history: &Answer) -> impl Iterator<Item = Vec<String>> {
+    history.entries.iter().flat_map(|entry| {
+        let commit = &entry.commit;
+        entry.moves.iter().map(|moved| {
+            let mut row = vec![commit.id.clone(), audit::utc_time(commit.time), commit.author.clone()];
+            row.extend([commit.committer.clone(), commit.subject.clone()]);
+            row.extend([moved.environment.to_string(), moved.image.to_string()]);
+            row.extend(sides(&moved.old));
+            row.extend(sides(&moved.new));
+            row
+        })
+    })
+}
+
+/// Reference and digest of one side of a move, empty where there is none.
+pub fn sides(side: &Option<Previous>) -> [String; 2] {
+    side.as_ref().map_or_else(Default::default, |entry| [entry.reference.to_string(), entry.digest.to_string()])
 }

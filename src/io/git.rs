@@ -7,7 +7,6 @@
 
 mod address;
 mod cache;
-mod changes;
 mod commit;
 mod credentials;
 mod error;
@@ -26,10 +25,9 @@ mod tree;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
 
-pub use changes::FileChange;
 pub use credentials::Credentials;
 pub use error::{GitError, PushError};
-pub use history::{LockCommit, Query};
+pub use history::{Ledger, Query};
 pub(crate) use tree::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS};
 
 use crate::model::snapshot::Snapshot;
@@ -193,7 +191,11 @@ impl Repository {
         if let Ok(commit) = revision.parse() {
             return Ok(commit);
         }
-        let unknown = || GitError::Revision { remote: self.options.remote(), revision: redact::printable(revision) };
+        let unknown = || GitError::Revision {
+            remote: self.options.remote(),
+            revision: redact::printable(revision),
+            detail: "it names no commit".to_owned(),
+        };
         if let Address::Local(folder) = &self.address {
             let repository = local::open(&self.options, folder)?;
             let object = repository.rev_parse_single(revision).map_err(|_| unknown())?.object();
@@ -231,17 +233,11 @@ impl Repository {
         push::commit_and_push(&self.options, &self.address, &self.path, &branch, draft)
     }
 
-    /// The commits that change lockfiles, newest first, along first parents from `from` on. `visit` gets each and may
-    /// stop.
+    /// The history of a commit, to be read; a remote's is fetched first, or what is new of it.
     ///
     /// # Errors
-    /// [`GitError`].
-    pub fn history(
-        &mut self,
-        from: &CommitId,
-        query: &Query,
-        visit: &mut dyn FnMut(LockCommit) -> std::ops::ControlFlow<()>,
-    ) -> Result<(), GitError> {
-        history::walk(&self.options, &self.address, &self.path, *from, query, visit)
+    /// [`GitError`]; [`GitError::CommitGone`] when the remote does not give that commit out.
+    pub fn ledger(&mut self, tip: &CommitId) -> Result<Ledger, GitError> {
+        Ledger::open(&self.options, &self.address, &self.path, self.branch(), *tip)
     }
 }

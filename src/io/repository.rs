@@ -2,16 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    ops::ControlFlow,
     sync::{Arc, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::git::{self, CommitId, Draft, GitError, PushError, Pushed, Query, Tip};
+use super::git::{self, CommitId, Draft, GitError, Ledger, PushError, Pushed, Tip};
 use crate::model::{
     failure::{Category, Problem},
-    history::{CommitTime, FileChange, LockCommit},
-    name::EnvironmentId,
     snapshot::Snapshot,
 };
 
@@ -72,19 +69,17 @@ impl Repository {
         .await
     }
 
-    /// The newest `limit` commits that change the lock (the lockfile of that environment), newest first.
-    pub async fn history(&self, environment: Option<&EnvironmentId>, limit: usize) -> Result<Vec<LockCommit>, Problem> {
+    /// Reads the history of the branch's tip. For a repository on this machine that needs no network; of others, what
+    /// is not here yet is fetched.
+    ///
+    /// # Errors
+    /// What `read` ends with, or that there is no history to read.
+    pub async fn ledger<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Ledger) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, Problem> {
         let from = self.commit().await?;
-        let query = Query { path: environment.map(EnvironmentId::lock_path) };
-        let commits = self.blocking(move |repository| {
-            let mut commits = Vec::new();
-            repository.history(&from, &query, &mut |commit| {
-                commits.push(model(commit));
-                if commits.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            Ok::<_, GitError>(commits)
-        });
-        Ok(commits.await?)
+        Ok(self.blocking(move |repository| read(&repository.ledger(&from)?)).await?)
     }
 
     async fn blocking<T: Send + 'static>(&self, call: impl FnOnce(&mut git::Repository) -> T + Send + 'static) -> T {
@@ -95,21 +90,5 @@ impl Repository {
             // The call panicked: go on panicking here, where the bug was called.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
-    }
-}
-
-fn model(commit: git::LockCommit) -> LockCommit {
-    let identity = |identity: &git::Identity| format!("{} <{}>", identity.name, identity.email);
-    LockCommit {
-        id: commit.id.to_string(),
-        author: identity(&commit.author),
-        committer: identity(&commit.committer),
-        time: CommitTime { seconds: commit.seconds, offset: 0 },
-        subject: commit.message.lines().next().unwrap_or_default().to_owned(),
-        files: commit
-            .files
-            .into_iter()
-            .map(|file| FileChange { path: file.path, old: file.old, new: file.new })
-            .collect(),
     }
 }

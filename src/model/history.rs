@@ -1,12 +1,21 @@
 //! What the lock's commits say: which digest an image had since when.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use super::{failure::Problem, lock::Move};
+use super::{
+    digest::Digest,
+    failure::Problem,
+    lock::Move,
+    name::{EnvironmentId, Name},
+    reference::ImageReference,
+};
 
-/// A commit that changed files under `lock/`, as Git has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockCommit {
+/// A commit, as people name and date it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitInfo {
     /// 40 hexadecimal digits.
     pub id: String,
     /// Who wrote it: `Name <address>`.
@@ -17,6 +26,13 @@ pub struct LockCommit {
     pub time: CommitTime,
     /// The first line of its message.
     pub subject: String,
+}
+
+/// A commit that changed files under `lock/`, as Git has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockCommit {
+    /// Which, whose and when.
+    pub commit: CommitInfo,
     /// The files under `lock/` that differ from its first parent's.
     pub files: Vec<FileChange>,
 }
@@ -37,23 +53,29 @@ pub struct FileChange {
     /// Path from the root of the environment repository, with `/`.
     pub path: String,
     /// Its bytes before; none when the commit adds it.
-    pub old: Option<Vec<u8>>,
+    pub old: Option<Arc<[u8]>>,
     /// Its bytes after; none when the commit removes it.
-    pub new: Option<Vec<u8>>,
+    pub new: Option<Arc<[u8]>>,
+}
+
+/// Where a walk from the newest commit to the oldest ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalkEnd {
+    /// At the first commit of all: the history is complete.
+    Start,
+    /// Where the history ends that is here (a shallow clone): what was before is not known.
+    Cut,
+    /// Where the visitor wanted no more.
+    Stopped,
 }
 
 /// What one commit moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
-    /// The commit, 40 hexadecimal digits.
-    pub commit: String,
-    /// When it was committed.
-    pub time: CommitTime,
-    /// Who wrote it: `Name <address>`.
-    pub author: String,
-    /// The first line of its message.
-    pub subject: String,
+    /// The commit.
+    #[serde(flatten)]
+    pub commit: CommitInfo,
     /// What moved, in order of environments and images; at least one.
     pub moves: Vec<Move>,
 }
@@ -64,6 +86,112 @@ pub struct HistoryEntry {
 pub struct History {
     /// Commits in the order in which they were given, without those that moved nothing.
     pub entries: Vec<HistoryEntry>,
+    /// Lockfiles of the past that cannot be read; they were passed over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+/// What an image of an environment was locked to in one commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateRow {
+    /// The environment.
+    pub environment: EnvironmentId,
+    /// The image.
+    pub image: Name,
+    /// What the environment asks for.
+    pub reference: ImageReference,
+    /// What the nodes had to hold.
+    pub digest: Digest,
+    /// Why it must not move, while it must not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
+}
+
+/// The whole lock at one commit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// The commit.
+    pub commit: CommitInfo,
+    /// What was locked, in order of environments and images.
+    pub images: Vec<StateRow>,
+    /// Lockfiles of that commit that cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+/// What moved between two commits.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// The commit that is compared from.
+    pub from: CommitInfo,
+    /// The commit that is compared to.
+    pub to: CommitInfo,
+    /// What is different, in order of environments and images.
+    pub moves: Vec<Move>,
+    /// Lockfiles of either commit that cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+/// Since when an image has its present digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlameRow {
+    /// The image.
+    pub image: Name,
+    /// What it is locked to; its reference may have come later than its digest.
+    pub reference: ImageReference,
+    /// What the nodes hold.
+    pub digest: Digest,
+    /// The commit that brought the digest; none when it is older than the history that is here.
+    pub since: Option<CommitInfo>,
+}
+
+/// Who brought the present digests of an environment, and when.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blame {
+    /// The environment.
+    pub environment: EnvironmentId,
+    /// Its images, in order of their names.
+    pub images: Vec<BlameRow>,
+    /// Lockfiles of the past that cannot be read; they were passed over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+/// A time in which an image of an environment was locked to a digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Span {
+    /// The environment.
+    pub environment: EnvironmentId,
+    /// The image.
+    pub image: Name,
+    /// The reference that was resolved to it, at the beginning of the time.
+    pub reference: ImageReference,
+    /// The locked digest.
+    pub digest: Digest,
+    /// The platform whose manifest was asked for, where it was not the locked digest itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform: Option<String>,
+    /// The commit that locked it; none when that is older than the history that is here.
+    pub from: Option<CommitInfo>,
+    /// The commit that moved or removed it; none while it is still locked.
+    pub to: Option<CommitInfo>,
+}
+
+/// Where and when a digest was locked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WhoRan {
+    /// The digest, in full; none when nothing that begins like it was ever locked.
+    pub digest: Option<Digest>,
+    /// In order of environments, images and times.
+    pub spans: Vec<Span>,
     /// Lockfiles of the past that cannot be read; they were passed over.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,

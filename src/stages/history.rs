@@ -1,21 +1,31 @@
 //! What moved when: the lock's commits, read back.
 
+pub mod lockfiles;
+mod quick;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use super::lock::{diff, file, path::environment_of};
+use self::lockfiles::{Lockfiles, in_commit};
+use super::lock::{diff, path::environment_of};
 use crate::model::{
-    failure::{Failure, Problem},
+    failure::Failure,
     history::{FileChange, History, HistoryEntry, LockCommit},
-    lock::{Lockfile, Move},
-    name::EnvironmentId,
+    lock::Move,
+    name::{EnvironmentId, Name},
 };
 
-/// What each of `commits` moved, of one environment or of all, in the order of `commits`.
-pub fn history<'a>(commits: impl IntoIterator<Item = &'a LockCommit>, environment: Option<&EnvironmentId>) -> History {
-    let mut reader = Reader::new(environment);
+/// What of the moves is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this environment's.
+    pub environment: Option<EnvironmentId>,
+    /// Only those of images with this name.
+    pub image: Option<Name>,
+}
+
+/// What each of `commits` moved, in the order of `commits`.
+pub fn history<'a>(commits: impl IntoIterator<Item = &'a LockCommit>, filter: &Filter) -> History {
+    let mut reader = Reader::new(filter.clone());
     for commit in commits {
         reader.read(commit);
     }
@@ -26,16 +36,16 @@ pub fn history<'a>(commits: impl IntoIterator<Item = &'a LockCommit>, environmen
 ///
 /// The files are compared, not the messages read: commits of people count as those of larder do, and nobody can claim
 /// what did not happen. A lockfile that cannot be read is passed over with a problem that names its commit.
-pub struct Reader<'a> {
-    environment: Option<&'a EnvironmentId>,
-    parsed: Parsed,
+pub struct Reader {
+    filter: Filter,
+    lockfiles: Lockfiles,
     history: History,
 }
 
-impl<'a> Reader<'a> {
-    /// Reads what concerns one environment, or all.
-    pub fn new(environment: Option<&'a EnvironmentId>) -> Self {
-        Self { environment, parsed: Parsed::default(), history: History::default() }
+impl Reader {
+    /// Reads what passes the filter.
+    pub fn new(filter: Filter) -> Self {
+        Self { filter, lockfiles: Lockfiles::default(), history: History::default() }
     }
 
     /// Takes up what a commit moved. It is fastest when neighbours come one after the other.
@@ -43,56 +53,35 @@ impl<'a> Reader<'a> {
         let mut moves = Vec::new();
         for change in &commit.files {
             let Some(id) = environment_of(&change.path) else { continue };
-            if self.environment.is_some_and(|wanted| *wanted != id) {
+            if self.filter.environment.as_ref().is_some_and(|wanted| *wanted != id) {
                 continue;
             }
-            match moved(&id, change, &mut self.parsed) {
+            match self.moved(&id, change) {
                 Ok(found) => moves.extend(found),
-                Err(failure) => {
-                    let problems = failure.problems().iter().map(|problem| in_commit(problem.clone(), commit));
-                    self.history.problems.extend(problems);
-                }
+                Err(failure) => self.history.problems.extend(in_commit(&failure, &commit.commit)),
             }
+        }
+        if let Some(image) = &self.filter.image {
+            moves.retain(|moved| moved.image == *image);
         }
         moves.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
         if !moves.is_empty() {
-            self.history.entries.push(HistoryEntry {
-                commit: commit.id.clone(),
-                time: commit.time,
-                author: commit.author.clone(),
-                subject: commit.subject.clone(),
-                moves,
-            });
+            self.history.entries.push(HistoryEntry { commit: commit.commit.clone(), moves });
         }
+    }
+
+    fn moved(&mut self, id: &EnvironmentId, change: &FileChange) -> Result<Vec<Move>, Failure> {
+        let (old, new) = self.lockfiles.both(change);
+        Ok(diff::diff(id, old?.as_deref(), new?.as_deref()))
+    }
+
+    /// How many commits moved something so far.
+    pub fn count(&self) -> usize {
+        self.history.entries.len()
     }
 
     /// What was read.
     pub fn finish(self) -> History {
         self.history
     }
-}
-
-/// Both sides of the last change of each path: one commit's old file is its neighbour's new one, whichever comes first.
-#[derive(Default)]
-struct Parsed(BTreeMap<String, Vec<(Vec<u8>, Lockfile)>>);
-
-fn moved(id: &EnvironmentId, change: &FileChange, parsed: &mut Parsed) -> Result<Vec<Move>, Failure> {
-    let known = parsed.0.remove(&change.path).unwrap_or_default();
-    let side = |bytes: &Option<Vec<u8>>| -> Result<Option<(Vec<u8>, Lockfile)>, Failure> {
-        let Some(bytes) = bytes else { return Ok(None) };
-        let lockfile = match known.iter().find(|(known, _)| known == bytes) {
-            Some((_, lockfile)) => lockfile.clone(),
-            None => file::parse(&change.path, bytes)?,
-        };
-        Ok(Some((bytes.clone(), lockfile)))
-    };
-    let (old, new) = (side(&change.old)?, side(&change.new)?);
-    let moves = diff::diff(id, old.as_ref().map(|(_, old)| old), new.as_ref().map(|(_, new)| new));
-    parsed.0.insert(change.path.clone(), old.into_iter().chain(new).collect());
-    Ok(moves)
-}
-
-fn in_commit(problem: Problem, commit: &LockCommit) -> Problem {
-    let short = commit.id.get(..12).unwrap_or(&commit.id);
-    Problem { message: format!("passed over in commit {short}: {}", problem.message), hint: None, ..problem }
 }

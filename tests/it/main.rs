@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, missing_docs)]
 #![allow(clippy::disallowed_methods, reason = "tests read where the cluster is")]
 
+mod audit;
 mod cluster;
 mod generated;
 mod git;

@@ -23,14 +23,6 @@ pub enum GitError {
         /// The name that was given.
         branch: String,
     },
-    /// A revision that names no commit.
-    #[error("`{revision}` names no commit of {remote}")]
-    Revision {
-        /// The repository.
-        remote: String,
-        /// The revision that was given.
-        revision: String,
-    },
     /// No branch was given, and the repository's HEAD names none.
     #[error("the HEAD of {remote} is detached, so there is no branch to follow")]
     Ambiguous {
@@ -118,6 +110,16 @@ pub enum GitError {
         path: String,
         /// The budget that was passed.
         limit: String,
+    },
+    /// A text that names no commit.
+    #[error("{remote} has no commit `{revision}`: {detail}")]
+    Revision {
+        /// The repository.
+        remote: String,
+        /// What was asked for.
+        revision: String,
+        /// Why it names none.
+        detail: String,
     },
     /// A path that larder will not write to or read from.
     #[error("the path `{path}` of the environment repository {problem}")]

@@ -1,8 +1,11 @@
 //! Histories of lockfiles, in place and fetched.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
-use larder::io::git::{CommitId, LockCommit, Query, Repository};
+use larder::{
+    io::git::{CommitId, GitError, Query, Repository},
+    model::history::{LockCommit, WalkEnd},
+};
 
 use super::{
     server::Server,
@@ -10,20 +13,22 @@ use super::{
 };
 
 fn all(repository: &mut Repository, from: CommitId, path: Option<&str>) -> Vec<LockCommit> {
+    walk(repository, from, &Query { path: path.map(str::to_owned), ..Query::default() }).0
+}
+
+fn walk(repository: &mut Repository, from: CommitId, query: &Query) -> (Vec<LockCommit>, WalkEnd) {
     let mut commits = Vec::new();
-    let query = Query { path: path.map(str::to_owned) };
-    repository
-        .history(&from, &query, &mut |commit| {
-            commits.push(commit);
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    commits
+    let ledger = repository.ledger(&from).unwrap();
+    let end = ledger.walk(query, &mut |commit| {
+        commits.push(commit);
+        ControlFlow::Continue(())
+    });
+    (commits, end.unwrap())
 }
 
 /// A commit's files in short: `path old>new`.
 fn files(commit: &LockCommit) -> Vec<String> {
-    let text = |bytes: &Option<Vec<u8>>| match bytes {
+    let text = |bytes: &Option<Arc<[u8]>>| match bytes {
         Some(bytes) => String::from_utf8_lossy(bytes).trim().to_owned(),
         None => "-".into(),
     };
@@ -61,19 +66,22 @@ fn what_moved_when_and_in_which_commit() {
                 vec!["lock/a/x.yaml ->1"]
             ]
         );
-        assert_eq!((commits[0].id, commits[2].id, commits[3].id), (last, second, first));
-        assert_eq!(
-            (commits[0].author.name.as_str(), commits[0].committer.email.as_str()),
-            ("larder", "bot@example.com")
-        );
-        assert_eq!((commits[0].seconds, commits[3].seconds), (NOW, 1_770_000_000));
-        assert_eq!((commits[0].message.as_str(), commits[1].message.trim()), ("lock: test\n", "merge side"));
+        let infos: Vec<_> = commits.iter().map(|commit| &commit.commit).collect();
+        let ids = [&infos[0].id, &infos[2].id, &infos[3].id];
+        assert_eq!(ids.map(String::as_str), [last, second, first].map(|id| id.to_string()));
+        assert_eq!(infos[0].author, "larder <larder@example.com>");
+        assert_eq!(infos[0].committer, "larder bot <bot@example.com>");
+        assert_eq!((infos[0].time.seconds, infos[3].time.seconds), (NOW, 1_770_000_000));
+        assert_eq!((infos[0].time.offset, infos[3].time.offset), (0, 3600));
+        assert_eq!((infos[0].subject.as_str(), infos[1].subject.as_str()), ("lock: test", "merge side"));
         assert_eq!(all(repository, last, Some("lock/b/y.yaml")).len(), 2);
         assert_eq!(all(repository, last, Some("lock/b")).len(), 0);
         assert_eq!(all(repository, last, Some("lock/c/z.yaml")).len(), 0);
         let mut seen = 0;
         repository
-            .history(&last, &Query::default(), &mut |_| {
+            .ledger(&last)
+            .unwrap()
+            .walk(&Query::default(), &mut |_| {
                 seen += 1;
                 ControlFlow::Break(())
             })
@@ -112,6 +120,68 @@ fn a_shallow_clone_tells_what_it_knows() {
     let url = format!("file://{}", world.up().display());
     world.git(&world.root(), &["clone", "-q", "--bare", "--depth", "2", &url, "shallow.git"]);
     let mut repository = Repository::open(world.options(world.root().join("shallow.git").to_str().unwrap())).unwrap();
-    let commits = all(&mut repository, last, None);
+    let (commits, end) = walk(&mut repository, last, &Query::default());
     assert_eq!(commits.iter().map(files).collect::<Vec<_>>(), [vec!["lock/a/x.yaml 2>3"]]);
+    assert_eq!(end, WalkEnd::Cut);
+}
+
+#[test]
+fn only_what_is_asked_for_is_visited() {
+    let world = World::new(&[("lock/a/x.yaml", "1\n")]);
+    let mut repository = world.local();
+    let first = tip(&mut repository);
+    let last = pushed(push(&mut repository, first, &[("lock/a/x.yaml", "2\n")]));
+    // With and without Git's index of commits.
+    for graph in [false, true] {
+        if graph {
+            world.git(&world.up(), &["commit-graph", "write", "--reachable"]);
+        }
+        let mut subjects = |query: Query| {
+            let (commits, end) = walk(&mut repository, last, &query);
+            assert_eq!(end, WalkEnd::Start);
+            commits.into_iter().map(|commit| commit.commit.subject).collect::<Vec<_>>()
+        };
+        let since = |since| Query { since: Some(since), ..Query::default() };
+        let until = |until| Query { until: Some(until), ..Query::default() };
+        let author = |author: &str| Query { author: Some(author.into()), ..Query::default() };
+        assert_eq!(subjects(since(NOW)), ["lock: test"]);
+        assert_eq!(subjects(since(NOW + 1)), [""; 0]);
+        assert_eq!(subjects(until(NOW - 1)), ["first"]);
+        assert_eq!(subjects(until(1_770_000_000)), ["first"]);
+        assert_eq!(subjects(author("ADA@")), ["first"]);
+        assert_eq!(subjects(author("larder <")), ["lock: test"]);
+    }
+}
+
+#[test]
+fn commits_by_name_and_by_time() {
+    let world = World::new(&[("lock/a/x.yaml", "1\n")]);
+    let mut local = world.local();
+    let first = tip(&mut local);
+    let last = pushed(push(&mut local, first, &[("lock/a/x.yaml", "2\n")]));
+    world.git(&world.up(), &["tag", "v1", &first.to_string()]);
+    let server = Server::start(&world, None);
+    let mut remote = Repository::open(world.options(&server.url())).unwrap();
+    tip(&mut remote);
+    let (first, last) = (first.to_string(), last.to_string());
+    for repository in [&mut local, &mut remote] {
+        let ledger = repository.ledger(&last.parse().unwrap()).unwrap();
+        let named = |text: &str| ledger.revision(text).map(|commit| commit.id);
+        for text in ["HEAD", "@", "main", last.as_str(), &last[..8]] {
+            assert_eq!(named(text).unwrap(), last, "{text}");
+        }
+        for text in ["HEAD~1", "@~", "main^", first.as_str(), &first[..8]] {
+            assert_eq!(named(text).unwrap(), first, "{text}");
+        }
+        for text in
+            ["", "-x", "HEAD~2", "HEAD..HEAD", "nothing", "HEAD:lock", "0000000000000000000000000000000000000000"]
+        {
+            assert!(matches!(named(text), Err(GitError::Revision { .. })), "{text}: {:?}", named(text));
+        }
+        let at = |seconds| ledger.at(seconds).unwrap().map(|commit| commit.id);
+        assert_eq!(at(NOW), Some(last.clone()));
+        assert_eq!(at(NOW - 1), Some(first.clone()));
+        assert_eq!(at(1_769_999_999), None);
+    }
+    assert_eq!(local.ledger(&last.parse().unwrap()).unwrap().revision("v1").unwrap().id, first);
 }

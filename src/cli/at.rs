@@ -1,0 +1,59 @@
+//! `larder at`: the whole lock at a time or in a commit.
+
+use clap::Args;
+
+use super::{
+    CliError, Exit, Printer,
+    audit::{self, AnswerFormat, commit_line},
+    output::table,
+};
+use crate::{
+    config::SourceOptions,
+    model::history::State,
+    pipeline::audit::{Moment, at},
+};
+
+/// Show what was locked at a time or in a commit: for each image the digest that the nodes had to hold then
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder at 2026-11-30                    at the end of that day, in your time zone
+  larder at 2026-11-30T14:00:00Z
+  larder at '2 days ago' --repo URL
+  larder at v1.2 --output csv             in a tag, a branch, a commit, HEAD~3
+
+What looks like a time is one; write refs/tags/2026-11-30 for a tag that does. The state at a time is that of
+the newest commit on the branch (along first parents) that was committed then or earlier.")]
+pub struct At {
+    /// When, or in which commit.
+    #[arg(value_name = "TIME|REV", value_parser = audit::parse_moment)]
+    moment: Moment,
+    #[command(flatten)]
+    source: SourceOptions,
+    /// How the state is printed.
+    #[arg(long, value_enum, default_value_t)]
+    output: AnswerFormat,
+}
+
+impl At {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        let (repository, _cache) = audit::repository(self.source)?;
+        write(printer, &at(&repository, self.moment).await?, self.output);
+        Ok(Exit::Success)
+    }
+}
+
+fn write(printer: &mut Printer, state: &State, output: AnswerFormat) {
+    let rows = state.images.iter().map(|row| {
+        let digest = row.digest.to_string();
+        vec![row.environment.to_string(), row.image.to_string(), row.reference.to_string(), digest]
+    });
+    match output {
+        AnswerFormat::Json => return printer.json(state),
+        AnswerFormat::Csv => audit::csv(printer, &["environment", "image", "reference", "digest"], rows),
+        AnswerFormat::Text => {
+            printer.text(&table(&["ENVIRONMENT", "IMAGE", "REFERENCE", "DIGEST"], &rows.collect::<Vec<_>>()));
+            printer.note(&format!("as of {}", commit_line(&state.commit)));
+        }
+    }
+    state.problems.iter().for_each(|problem| printer.warning(problem));
+}

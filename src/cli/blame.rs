@@ -1,0 +1,73 @@
+//! `larder blame`: who brought the present digests of an environment, and when.
+
+use clap::Args;
+
+use super::{
+    CliError, Exit, Printer,
+    audit::{self, AnswerFormat},
+    output::table,
+};
+use crate::{
+    config::SourceOptions,
+    model::{
+        history::{Blame as Answer, BlameRow},
+        name::EnvironmentId,
+    },
+    pipeline::audit::blame,
+};
+
+/// Show for each image of an environment which commit brought its present digest, when, and by whom
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder blame research/geospatial
+  larder blame research/geospatial --repo URL --output json
+  git show $(larder blame research/geospatial --output csv | tail -1 | cut -d, -f4)")]
+pub struct Blame {
+    /// The environment: `tenant/name`.
+    environment: EnvironmentId,
+    #[command(flatten)]
+    source: SourceOptions,
+    /// How the answer is printed.
+    #[arg(long, value_enum, default_value_t)]
+    output: AnswerFormat,
+}
+
+impl Blame {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        let (repository, _cache) = audit::repository(self.source)?;
+        write(printer, &blame(&repository, self.environment).await?, self.output);
+        Ok(Exit::Success)
+    }
+}
+
+fn write(printer: &mut Printer, blame: &Answer, output: AnswerFormat) {
+    match output {
+        AnswerFormat::Json => return printer.json(blame),
+        AnswerFormat::Csv => audit::csv(
+            printer,
+            &["image", "reference", "digest", "commit", "time", "author", "subject"],
+            blame.images.iter().map(csv_row),
+        ),
+        AnswerFormat::Text => {
+            let rows: Vec<_> = blame.images.iter().map(text_row).collect();
+            printer.text(&table(&["IMAGE", "REFERENCE", "DIGEST", "COMMIT", "SINCE", "AUTHOR"], &rows));
+        }
+    }
+    blame.problems.iter().for_each(|problem| printer.warning(problem));
+}
+
+fn csv_row(row: &BlameRow) -> Vec<String> {
+    let commit = row.since.as_ref().map_or_else(Default::default, |since| {
+        [since.id.clone(), audit::utc_time(since.time), since.author.clone(), since.subject.clone()]
+    });
+    [row.image.to_string(), row.reference.to_string(), row.digest.to_string()].into_iter().chain(commit).collect()
+}
+
+fn text_row(row: &BlameRow) -> Vec<String> {
+    let unknown = || ["-".to_owned(), "before the history that is here".to_owned(), "-".to_owned()];
+    let commit = row.since.as_ref().map_or_else(unknown, |since| {
+        [audit::short(since).to_owned(), audit::local_time(since.time), audit::clean(&since.author)]
+    });
+    let locked = [row.image.to_string(), row.reference.to_string(), row.digest.short().to_owned()];
+    locked.into_iter().chain(commit).collect()
+}

@@ -1,0 +1,65 @@
+//! `larder diff`: what moved in the lock between two commits.
+
+use clap::Args;
+
+use super::{
+    CliError, Exit, Printer,
+    audit::{self, AnswerFormat, commit_line},
+    history::sides,
+};
+use crate::{
+    config::SourceOptions,
+    model::history::Difference,
+    pipeline::audit::{Moment, diff},
+    stages::lock,
+};
+
+/// Show which images moved in the lock between two commits or times
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder diff HEAD~10 HEAD
+  larder diff 2026-11-01 2026-11-30          from the end of one day to the end of another
+  larder diff v1.1 v1.2 --repo URL --output csv")]
+pub struct Diff {
+    /// The commit that is compared from, or a time.
+    #[arg(value_name = "REV|TIME", value_parser = audit::parse_moment)]
+    from: Moment,
+    /// The commit that is compared to, or a time.
+    #[arg(value_name = "REV|TIME", value_parser = audit::parse_moment)]
+    to: Moment,
+    #[command(flatten)]
+    source: SourceOptions,
+    /// How the difference is printed.
+    #[arg(long, value_enum, default_value_t)]
+    output: AnswerFormat,
+}
+
+impl Diff {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        let (repository, _cache) = audit::repository(self.source)?;
+        write(printer, &diff(&repository, self.from, self.to).await?, self.output);
+        Ok(Exit::Success)
+    }
+}
+
+const CSV: [&str; 6] = ["environment", "image", "old_reference", "old_digest", "new_reference", "new_digest"];
+
+fn write(printer: &mut Printer, difference: &Difference, output: AnswerFormat) {
+    let rows = difference.moves.iter().map(|moved| {
+        let place = [moved.environment.to_string(), moved.image.to_string()];
+        place.into_iter().chain(sides(&moved.old)).chain(sides(&moved.new)).collect()
+    });
+    match output {
+        AnswerFormat::Json => return printer.json(difference),
+        AnswerFormat::Csv => audit::csv(printer, &CSV, rows),
+        AnswerFormat::Text => {
+            difference.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
+            let (from, to) = (&difference.from, &difference.to);
+            printer.note(&format!("from {}\nto   {}", commit_line(from), commit_line(to)));
+            if difference.moves.is_empty() {
+                printer.note("nothing moved");
+            }
+        }
+    }
+    difference.problems.iter().for_each(|problem| printer.warning(problem));
+}

@@ -1,0 +1,147 @@
+//! Blame and spans from lock commits made by passes.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use super::{Blamer, Spans, Wanted, difference, state};
+use crate::{
+    model::{
+        history::{CommitInfo, CommitTime, FileChange, LockCommit, WalkEnd},
+        lock::Lockfile,
+    },
+    stages::lock::{
+        file,
+        testing::{answers, batch, digest, environment, id, locked, lockfile},
+    },
+};
+
+const PATH: &str = "lock/research/geo.yaml";
+
+/// The lockfile of `research/geo` whose images `a`, `b` have the digests of these words.
+fn words(words: &[&str]) -> Lockfile {
+    let images: Vec<_> = ["a", "b"].iter().zip(words).map(|(n, _)| format!("{n}=quay.io/x/{n}:1")).collect();
+    let images: Vec<_> = images.iter().map(String::as_str).collect();
+    let known: Vec<_> = ["a", "b"].iter().zip(words).map(|(n, word)| format!("quay.io/x/{n}:1={word}")).collect();
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    lockfile(&locked(&batch([environment("research/geo", &images)]), &answers(&known)), "research/geo").clone()
+}
+
+fn info(n: usize) -> CommitInfo {
+    CommitInfo {
+        id: format!("{n:040}"),
+        author: "Ada <ada@example.org>".to_owned(),
+        committer: "larder <larder@example.org>".to_owned(),
+        time: CommitTime { seconds: 0, offset: 0 },
+        subject: n.to_string(),
+    }
+}
+
+/// Commits from the oldest, numbered from 0: `-` removes the file, `!` breaks it, else words.
+fn commits(contents: &[&str]) -> Vec<LockCommit> {
+    let bytes = |content: &str| -> Option<Arc<[u8]>> {
+        match content {
+            "-" => None,
+            "!" => Some(b"<<<<<<< ours\n".as_slice().into()),
+            _ => Some(file::write(&words(&content.split(' ').collect::<Vec<_>>())).into()),
+        }
+    };
+    let mut old = None;
+    let commit = |(n, content): (usize, &&str)| {
+        let new = bytes(content);
+        let files = vec![FileChange { path: PATH.to_owned(), old: old.clone(), new: new.clone() }];
+        old = new;
+        LockCommit { commit: info(n), files }
+    };
+    contents.iter().enumerate().map(commit).collect()
+}
+
+#[test]
+fn blame_finds_the_commit_of_each_present_digest() {
+    for (contents, expected) in [
+        (&["one"][..], "0"),
+        (&["one", "two"], "1"),
+        (&["one two", "one three", "four three"], "2 1"),
+        // Removed, and here again.
+        (&["one", "-", "one"], "2"),
+        // Unreadable in between: it was here all along, or came with what could be read again.
+        (&["one", "!", "one"], "0"),
+        (&["one", "!", "!", "two"], "3"),
+        (&["!", "one"], "1"),
+        // A new digest and back.
+        (&["one", "two", "one"], "2"),
+    ] {
+        let last = contents.last().unwrap().split(' ').collect::<Vec<_>>();
+        let mut blamer = Blamer::new(id("research/geo"), &words(&last));
+        let ended = commits(contents).iter().rev().any(|commit| blamer.read(commit) == ControlFlow::Break(()));
+        assert!(ended, "{contents:?}");
+        let subject = |since: &Option<CommitInfo>| since.as_ref().unwrap().subject.clone();
+        let found: Vec<_> = blamer.finish().images.iter().map(|row| subject(&row.since)).collect();
+        assert_eq!(found.join(" "), expected, "{contents:?}");
+    }
+}
+
+#[test]
+fn a_digest_has_its_spans() {
+    for (contents, expected) in [
+        (&["one"][..], "a 0-"),
+        (&["one", "two"], "a 0-1"),
+        (&["two", "one", "two", "one"], "a 1-2, a 3-"),
+        (&["one", "-", "one"], "a 0-1, a 2-"),
+        (&["one", "!", "one", "two"], "a 0-3"),
+        (&["one", "!", "!", "two"], "a 0-3"),
+        (&["one", "!", "-"], "a 0-2"),
+        (&["!", "one"], "a 1-"),
+        (&["two", "!", "one"], "a 2-"),
+        (&["one two", "two one"], "a 0-1, b 1-"),
+        (&["two"], ""),
+    ] {
+        let wanted: Wanted = digest("one").as_str()[..20].parse().unwrap();
+        let mut spans = Spans::new(wanted);
+        commits(contents).iter().rev().for_each(|commit| spans.read(commit));
+        let answer = spans.finish(WalkEnd::Start, &state(info(9), &[])).unwrap();
+        let subject = |commit: &Option<CommitInfo>| commit.as_ref().map(|commit| commit.subject.clone());
+        let shown = answer.spans.iter().map(|span| {
+            let (from, to) = (subject(&span.from).unwrap(), subject(&span.to).unwrap_or_default());
+            format!("{} {from}-{to}", span.image)
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(", "), expected, "{contents:?}");
+        assert_eq!(answer.digest.is_some(), !expected.is_empty());
+    }
+}
+
+#[test]
+fn what_was_before_the_history_is_not_guessed() {
+    let all = commits(&["one", "two"]);
+    let wanted: Wanted = digest("one").as_str().parse().unwrap();
+    let mut spans = Spans::new(wanted.clone());
+    spans.read(&all[1]);
+    let answer = spans.finish(WalkEnd::Cut, &state(info(9), &[])).unwrap();
+    assert_eq!((answer.spans[0].from.clone(), answer.spans[0].to.clone()), (None, Some(info(1))));
+    // It never changed in what is here.
+    let tip = state(info(9), &all[0].files);
+    let answer = Spans::new(wanted).finish(WalkEnd::Cut, &tip).unwrap();
+    assert_eq!((answer.spans.len(), answer.spans[0].from.clone()), (1, None));
+
+    let mut blamer = Blamer::new(id("research/geo"), &words(&["one"]));
+    assert_eq!(blamer.read(&commits(&["one", "one"])[1]), ControlFlow::Continue(()));
+    assert_eq!(blamer.finish().images[0].since, None);
+}
+
+#[test]
+fn a_difference_passes_over_what_cannot_be_read() {
+    let all = commits(&["one", "two", "!"]);
+    let found = difference(info(0), info(1), &all[1].files);
+    assert_eq!((found.moves.len(), found.problems.len()), (1, 0));
+    let found = difference(info(1), info(2), &all[2].files);
+    assert_eq!((found.moves.len(), found.problems.len()), (0, 1));
+}
+
+#[test]
+fn a_digest_is_wanted_by_its_beginning() {
+    for text in ["abcdef", "sha256:abcdef0123", "sha512:abcdef"] {
+        assert!(text.parse::<Wanted>().is_ok(), "{text}");
+    }
+    let long = "a".repeat(65);
+    for text in ["", "abcde", "sha256:", "ABCDEF", "md5:abcdef", "latest", &long] {
+        assert!(text.parse::<Wanted>().is_err(), "{text}");
+    }
+}

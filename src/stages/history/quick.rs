@@ -1,0 +1,172 @@
+//! Lockfiles exactly as larder writes them, read line by line: a history holds tens of thousands of them, and a YAML
+//! reader needs twenty times as long. Whatever looks different in the least is left to that reader.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use crate::{
+    model::{
+        lock::{LockedImage, Lockfile, Previous},
+        name::Name,
+        resolution::PlatformManifest,
+    },
+    stages::lock::file::{API_VERSION, HEADER, KIND},
+};
+
+/// The lockfile, if these bytes are one in the very form of [`crate::stages::lock::file::write`] and need no escapes.
+/// Then this is what [`crate::stages::lock::file::parse`] gives too.
+pub(super) fn read(bytes: &[u8]) -> Option<Lockfile> {
+    let mut lines = Lines { rest: std::str::from_utf8(bytes).ok()? };
+    lines.take(HEADER, "")?;
+    (lines.take("apiVersion: ", "")? == API_VERSION && lines.take("kind: ", "")? == KIND).then_some(())?;
+    let mut images: BTreeMap<Name, LockedImage> = BTreeMap::new();
+    if lines.take("images: {}", "").is_none() {
+        lines.take("images:", "").filter(|rest| rest.is_empty())?;
+        while !lines.rest.is_empty() {
+            let name = lines.value::<Name>("  \"", "\":")?;
+            // Twice the same name is an error, and the YAML reader words it.
+            images.last_key_value().is_none_or(|(last, _)| *last < name).then_some(())?;
+            images.insert(name, lines.image()?);
+        }
+        (!images.is_empty()).then_some(())?;
+    }
+    lines.rest.is_empty().then_some(Lockfile { images })
+}
+
+struct Lines<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    /// What the next line has between `start` and `end`; the line is passed only if it has both.
+    fn take(&mut self, start: &str, end: &str) -> Option<&'a str> {
+        let (line, rest) = self.rest.split_once('\n')?;
+        let between = line.strip_prefix(start)?.strip_suffix(end)?;
+        self.rest = rest;
+        Some(between)
+    }
+
+    /// A quoted text without escapes.
+    fn text(&mut self, start: &str, end: &str) -> Option<&'a str> {
+        self.take(start, end).filter(|text| text.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\'))
+    }
+
+    fn value<T: FromStr>(&mut self, start: &str, end: &str) -> Option<T> {
+        self.text(start, end)?.parse().ok()
+    }
+
+    fn image(&mut self) -> Option<LockedImage> {
+        let mut image = LockedImage {
+            reference: self.value("    reference: \"", "\"")?,
+            digest: self.value("    digest: \"", "\"")?,
+            media_type: self.text("    mediaType: \"", "\"")?.to_owned(),
+            platforms: Vec::new(),
+            previous: Vec::new(),
+            hold: None,
+        };
+        if self.list("    platforms:")? {
+            while self.rest.starts_with("      - platform") {
+                image.platforms.push(PlatformManifest {
+                    platform: self.value("      - platform: \"", "\"")?,
+                    digest: self.value("        digest: \"", "\"")?,
+                    size: self.size()?,
+                });
+            }
+            (!image.platforms.is_empty()).then_some(())?;
+        }
+        if self.list("    previous:")? {
+            while self.rest.starts_with("      - reference") {
+                image.previous.push(Previous {
+                    reference: self.value("      - reference: \"", "\"")?,
+                    digest: self.value("        digest: \"", "\"")?,
+                });
+            }
+            (!image.previous.is_empty()).then_some(())?;
+        }
+        if self.rest.starts_with("    hold") {
+            image.hold = Some(self.text("    hold: \"", "\"")?.to_owned());
+        }
+        Some(image)
+    }
+
+    /// Whether a list with this head follows; none where something else stands in the head's line.
+    fn list(&mut self, head: &str) -> Option<bool> {
+        if !self.rest.starts_with(head) {
+            return Some(false);
+        }
+        self.take(head, "").filter(|rest| rest.is_empty()).map(|_| true)
+    }
+
+    fn size(&mut self) -> Option<u64> {
+        let digits = self.take("        size: ", "")?;
+        let plain = digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+        plain.then(|| digits.parse().ok())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::read;
+    use crate::stages::lock::{
+        file,
+        testing::{answers, batch, environment, locked, lockfile},
+    };
+
+    fn example() -> Vec<u8> {
+        let environments =
+            batch([environment("a/b", &["a=quay.io/x/a:1", "b=quay.io/x/b:2@sha256:0"].as_slice()[..1])]);
+        let one = locked(&environments, &answers(&["quay.io/x/a:1=one"]));
+        let two = crate::stages::lock::testing::change(&environments, &one, &answers(&["quay.io/x/a:1=two"])).lock;
+        let mut file = lockfile(&two, "a/b").clone();
+        let mut held = file.images.values().next().unwrap().clone();
+        held.hold = Some("reverted by a person".to_owned());
+        file.images.insert("b".parse().unwrap(), held);
+        file::write(&file)
+    }
+
+    #[test]
+    fn what_larder_writes_is_read() {
+        let bytes = example();
+        assert_eq!(read(&bytes), Some(file::parse("p", &bytes).unwrap()));
+        let empty = file::write(&crate::model::lock::Lockfile::default());
+        assert_eq!(read(&empty), Some(file::parse("p", &empty).unwrap()));
+    }
+
+    #[test]
+    fn what_looks_different_is_left_to_the_yaml_reader() {
+        let text = String::from_utf8(example()).unwrap();
+        for (from, to) in [
+            ("hold: \"rev", "hold: \"\\u0072ev"),
+            ("size: ", "size: 0"),
+            ("  \"b\":", "  \"a\":"),
+            ("  \"b\":", "  b:"),
+            ("images:", "images: # these"),
+            ("platforms:", "platforms: []"),
+            ("kind: Lockfile", "kind: Other"),
+            ("    hold", "    unknown: 1\n    hold"),
+            ("# Generated", "<<<<<<< ours\n# Generated"),
+        ] {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text, "{from}");
+            assert_eq!(read(changed.as_bytes()), None, "{from} → {to}");
+        }
+        assert_eq!(read(text.trim_end().as_bytes()), None);
+    }
+
+    proptest! {
+        /// Whatever is done to a lockfile: what is read quickly is what the YAML reader reads.
+        #[test]
+        fn it_never_differs_from_the_yaml_reader(edits in proptest::collection::vec((0..2000usize, 0..4usize, "[ -~\n]{0,3}"), 1..3)) {
+            let mut bytes = example();
+            for (at, cut, insert) in edits {
+                let at = at % bytes.len();
+                let end = (at + cut).min(bytes.len());
+                bytes.splice(at..end, insert.bytes());
+            }
+            if let Some(quick) = read(&bytes) {
+                prop_assert_eq!(Ok(quick), file::parse("p", &bytes));
+            }
+        }
+    }
+}
