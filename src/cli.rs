@@ -93,18 +93,25 @@ pub fn command() -> clap::Command {
 
 /// Reads the process's arguments, runs the verb and prints an error if there is one.
 pub fn main() -> ExitCode {
+    let mut printer = Printer::from_terminal();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // clap's own code for a wrong usage is 2, which means "changes" here.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Failure } else { Exit::Success }.into();
+            let exit = if error.use_stderr() { Exit::Failure } else { Exit::Success };
+            return match error.print() {
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    printer.error(&output::cannot_print(&error));
+                    Exit::Failure
+                }
+                _ => exit,
+            }
+            .into();
         }
     };
     cli.log.install(cli.command.log_default());
     // An error means that a provider is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut printer = Printer::from_terminal();
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -115,7 +122,7 @@ pub fn main() -> ExitCode {
     let result = runtime.block_on(cli.command.run(&mut printer));
     // A blocking call to a peer that does not answer must not hold the exit back.
     runtime.shutdown_background();
-    match result {
+    match result.and_then(|exit| printer.finish().map(|()| exit)) {
         Ok(exit) => exit.into(),
         Err(error) => {
             printer.error(&error);

@@ -18,7 +18,7 @@ use crate::io::git;
 pub struct SourceOptions {
     /// The Git repository: a local path, file://, http(s):// or ssh://. Without it, the folder that larder is started
     /// in (or the nearest one above it with a larder.yaml), uncommitted files included.
-    #[arg(long, value_name = "URL", env = "LARDER_REPO")]
+    #[arg(long, value_name = "URL", env = "LARDER_REPO", hide_env_values = true)]
     pub repo: Option<String>,
     #[command(flatten)]
     git: GitOptions,

@@ -5,7 +5,7 @@ pub mod credentials;
 pub mod directory;
 pub mod folder;
 pub mod git;
-mod links;
+pub(crate) mod links;
 pub mod registry;
 pub mod repository;
 pub mod target;

@@ -241,6 +241,7 @@ pub async fn compare<C: Cluster>(
     let manifests = render::for_server(manifests, version);
     let inventory = cluster.inventory().await?;
     let held = held(environments, change);
+    let manifests = plan::hold_records(manifests, &inventory, &change.lock, &held, &environments.settings.prune);
     let suspects = plan::suspects(&manifests, &inventory, &held);
     let judge = |manifest: &Manifest, comparison: &Comparison| plan::judge(manifest, comparison, revision);
     let verdicts = cluster::compare_all(cluster, &suspects, judge).await;

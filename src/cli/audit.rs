@@ -1,6 +1,5 @@
 //! What the audit's verbs share: the repository they ask, moments as people write them, tables as CSV.
 
-
 use clap::ValueEnum;
 use jiff::{Span, Timestamp, Zoned, civil, tz::TimeZone};
 
@@ -8,9 +7,7 @@ use super::{CliError, Printer, session};
 use crate::{
     config::SourceOptions,
     io::{folder, repository::Repository},
-    model::{
-        history::{CommitInfo, CommitTime},
-    },
+    model::history::{CommitInfo, CommitTime},
     pipeline::audit::Moment,
 };
 

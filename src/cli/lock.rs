@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::{CliError, Exit, Printer, session};
 use crate::{
     config::{OutputFormat, RegistryOptions, SourceOptions, TargetOptions},
-    io::{credentials::StoredCredentials, registry::RegistryClient},
+    io::{credentials::StoredCredentials, links, registry::RegistryClient},
     model::{
-        failure::{Category, Problem},
+        failure::{Category, Failure, Problem},
         lock::{LockChange, Move},
+        resolution,
     },
     stages::{
         lock,
@@ -71,7 +72,8 @@ impl Lock {
         let wanted =
             resolve::wanted(&environments.environments, settings, &environments.lock, &due, Duration::ZERO, refresh);
         let resolution = client.resolve_all(wanted, &credentials).await;
-        let change = lock::lock(&environments.environments, settings, &environments.lock, &resolution);
+        let mut change = lock::lock(&environments.environments, settings, &environments.lock, &resolution);
+        lock::warn(&environments.environments, settings, &resolution::warnings(&resolution), &mut change);
         if let (Some(root), false) = (&source.root, self.check) {
             write(root, &change)?;
         }
@@ -97,6 +99,11 @@ impl Lock {
 
 /// Writes lockfiles, each at once: a reader never sees half of one.
 fn write(root: &Path, change: &LockChange) -> Result<(), CliError> {
+    let links = change.files.keys().filter_map(|path| links::link_below(root, &root.join(path)));
+    let refused: Vec<Problem> = links.map(|link| refuse(&link)).collect();
+    if let Some(failure) = Failure::of(refused) {
+        return Err(failure.into());
+    }
     for (path, bytes) in &change.files {
         let path = root.join(path);
         let result = match bytes {
@@ -117,8 +124,54 @@ fn write(root: &Path, change: &LockChange) -> Result<(), CliError> {
     Ok(())
 }
 
+/// As `run` says it of a commit: a link of a person is neither replaced nor followed to what is elsewhere.
+fn refuse(link: &Path) -> Problem {
+    let message = format!("{} is a symbolic link, so nothing can be written there or below it", link.display());
+    Problem::new(Category::Io, message).hint("only regular files and folders can be there")
+}
+
 /// A temporary file is for its owner alone; a lockfile is as readable as any other file of a repository.
 fn set_readable(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::{LockChange, write};
+
+    #[test]
+    fn links_are_neither_followed_nor_replaced() {
+        for (link, target) in [("lock", "../out"), ("lock/a", "../../out"), ("lock/a/x.yaml", "../../../out/x.yaml")] {
+            let folder = tempfile::tempdir().unwrap();
+            let (root, out) = (folder.path().join("repo"), folder.path().join("out"));
+            fs::create_dir_all(root.join(link).parent().unwrap()).unwrap();
+            fs::create_dir_all(out.join("a")).unwrap();
+            fs::write(out.join("x.yaml"), "theirs").unwrap();
+            symlink(target, root.join(link)).unwrap();
+            for bytes in [Some(b"ours".to_vec()), None] {
+                let files = [("lock/a/x.yaml".to_owned(), bytes), ("lock/b/y.yaml".to_owned(), Some(b"ours".to_vec()))];
+                let change = LockChange { files: files.into(), ..LockChange::default() };
+                let error = write(&root, &change).unwrap_err();
+                assert!(error.0.to_string().contains(&format!("{link} is a symbolic link")), "{}", error.0);
+            }
+            assert_eq!(fs::read_to_string(out.join("x.yaml")).unwrap(), "theirs");
+            assert!(!out.join("a/x.yaml").exists() && !out.join("b").exists() && root.join(link).is_symlink());
+        }
+    }
+
+    #[test]
+    fn lockfiles_are_written_and_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = "lock/a/x.yaml";
+        let mut change =
+            LockChange { files: [(path.to_owned(), Some(b"ours".to_vec()))].into(), ..LockChange::default() };
+        write(folder.path(), &change).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join(path)).unwrap(), "ours");
+        change.files.insert(path.to_owned(), None);
+        write(folder.path(), &change).unwrap();
+        assert!(!folder.path().join(path).exists());
+    }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::CliError;
 use crate::{
     diagnostics::{self, Severity, Style},
-    model::failure::{Failure, Problem},
+    model::failure::{Category, Failure, Problem},
 };
 
 /// Writes what a verb has to say.
@@ -16,6 +16,8 @@ pub struct Printer {
     err: Box<dyn Write + Send>,
     color_out: bool,
     color_err: bool,
+    /// The first reason why data could not be written.
+    lost: Option<io::Error>,
 }
 
 impl Printer {
@@ -28,13 +30,25 @@ impl Printer {
             err: Box::new(io::stderr()),
             color_out: wanted && io::stdout().is_terminal(),
             color_err: wanted && io::stderr().is_terminal(),
+            lost: None,
         }
     }
 
     /// Data, as it is.
     pub fn text(&mut self, text: &str) {
-        // A reader that went away (`| head`) is no error.
-        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        if self.lost.is_some() {
+            return;
+        }
+        match self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
+            // A reader that went away (`| head`) is no error.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => self.lost = Some(error),
+            _ => {}
+        }
+    }
+
+    /// That all data was written.
+    pub fn finish(&mut self) -> Result<(), CliError> {
+        self.lost.take().map_or(Ok(()), |error| Err(cannot_print(&error)))
     }
 
     /// A line of data.
@@ -46,7 +60,7 @@ impl Printer {
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.line(&text),
-            Err(error) => self.note(&format!("error: this cannot be written as JSON: {error}")),
+            Err(error) => self.lost = self.lost.take().or_else(|| Some(error.into())),
         }
     }
 
@@ -101,6 +115,13 @@ impl Printer {
     }
 }
 
+/// That standard output does not take what a verb has to say.
+pub fn cannot_print(error: &io::Error) -> CliError {
+    Problem::new(Category::Io, format!("standard output cannot be written: {error}"))
+        .hint("what has been printed is not complete; check what it leads to, such as a full disk")
+        .into()
+}
+
 /// Columns of equal width, two spaces between them, no trailing space.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(|&title| title.to_owned()).collect();
@@ -119,7 +140,33 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::table;
+    use std::io::{self, Write};
+
+    use super::{Printer, table};
+
+    /// Fails with an error of that kind.
+    struct Closed(io::ErrorKind);
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn data_that_cannot_be_written_is_an_error_unless_nobody_reads_it() {
+        for (kind, expected) in [(io::ErrorKind::BrokenPipe, true), (io::ErrorKind::StorageFull, false)] {
+            let (out, err) = (Box::new(Closed(kind)), Box::new(Closed(kind)));
+            let mut printer = Printer { out, err, color_out: false, color_err: false, lost: None };
+            printer.line("data");
+            printer.note("beside it");
+            assert_eq!(printer.finish().is_ok(), expected, "{kind}");
+        }
+    }
 
     #[test]
     fn columns_line_up() {

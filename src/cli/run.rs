@@ -149,7 +149,7 @@ fn log(result: &Result<Pass, RunError>) {
             tracing::warn!(%environment, condition = ?part.condition, category = problem.category.as_str(), "{problem}");
         }
     }
-    for problem in &report.strays {
+    for problem in report.strays.iter().chain(&report.blocked) {
         tracing::warn!(category = problem.category.as_str(), "{problem}");
     }
     for (tenant, problems) in &report.tenants {
@@ -204,9 +204,14 @@ pub fn summary(pass: &Pass) -> String {
 pub fn print_report(printer: &mut Printer, report: &PassReport) {
     for (environment, part) in report.environments.iter().filter(|(_, part)| part.condition != Condition::Applied) {
         printer.note(&format!("{environment}: {:?}", part.condition));
+        // Why removals are blocked is said once, below.
+        if part.condition == Condition::Blocked {
+            continue;
+        }
         part.problems.iter().for_each(|problem| printer.problem(problem));
     }
-    for problem in report.tenants.values().flatten().chain(&report.strays).chain(&report.lock_problem) {
+    let rest = report.strays.iter().chain(&report.lock_problem).chain(&report.blocked);
+    for problem in report.tenants.values().flatten().chain(rest) {
         printer.problem(problem);
     }
     if let Some(commit) = &report.lock_commit {

@@ -15,7 +15,7 @@ use crate::{
     pipeline::render_locked,
     stages::{
         coverage, render,
-        standing::{self, Standing},
+        standing::{self, Standing, State},
     },
 };
 
@@ -128,10 +128,11 @@ fn print(printer: &mut Printer, standing: &Standing, format: StatusFormat) {
         }
     }
     printer.text(&table(&["ENVIRONMENT", "IMAGE", "DIGEST", "COVERAGE", "STATE"], &rows));
-    for environment in standing.environments.values() {
+    // Why removals are blocked is said once, below.
+    for environment in standing.environments.values().filter(|environment| environment.state != State::Blocked) {
         environment.problems.iter().for_each(|problem| printer.problem(problem));
     }
-    for problem in standing.lock_problem.iter().chain(&standing.cannot_start) {
+    for problem in standing.lock_problem.iter().chain(&standing.cannot_start).chain(&standing.blocked) {
         printer.problem(problem);
     }
 }

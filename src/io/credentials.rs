@@ -53,7 +53,41 @@ impl Credentials for StoredCredentials {
                 }
                 Ok(keyring)
             }
-            _ => self.controller(),
+            (CredentialSource::Secrets { .. }, None) => {
+                let mut keyring = self.controller()?;
+                if self.config_file.is_none() {
+                    keyring.warn(
+                        "pull secrets are not read, as there is no usable kubeconfig here: give one with --kubeconfig, or \
+                         a docker config.json with --registry-config",
+                    );
+                }
+                Ok(keyring)
+            }
+            (CredentialSource::Controller, _) => self.controller(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CredentialSource, Credentials as _, StoredCredentials};
+
+    #[tokio::test]
+    async fn without_a_cluster_pull_secrets_are_said_not_to_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.json");
+        std::fs::write(&file, "{}").unwrap();
+        let secrets = CredentialSource::Secrets { namespace: "a".to_owned(), names: vec!["pull".to_owned()] };
+        for (file, source, expected) in [
+            (None, &secrets, true),
+            (None, &CredentialSource::Controller, false),
+            (Some(file.as_path()), &secrets, false),
+        ] {
+            let keyring = StoredCredentials::new(None, file).unwrap().keyring(source, false).await.unwrap();
+            let said = keyring.warnings().iter().any(|warning| warning.contains("--kubeconfig"));
+            assert_eq!(said, expected, "{source:?}");
+            // Nothing is known of Secrets that were not looked at.
+            assert_eq!(keyring.unusable(&"quay.io/a/b".parse().unwrap()), None);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::cluster::Cluster;
+use super::{cluster::Cluster, links::link_below};
 use crate::model::{
     failure::{Category, Problem},
     manifest::{
@@ -51,10 +51,28 @@ impl Directory {
     /// What the file of an object holds, if it is there.
     fn read(&self, id: &ObjectId) -> Result<Option<Value>, Problem> {
         let path = self.path(id);
+        self.must_not_lead_elsewhere(&path)?;
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Some(parse(&text).unwrap_or(Value::Null))),
+            // Not even text, so nobody's object.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Value::Null)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(at(&path, &error)),
+        }
+    }
+
+    /// That the way to a file is neither a link, which leads where we were not told to write, nor something special.
+    fn must_not_lead_elsewhere(&self, path: &Path) -> Result<(), Problem> {
+        let conflict = |path: &Path, what| {
+            Problem::new(Category::Conflict, format!("{} is {what}; nothing is read or written there", path.display()))
+                .hint("move it away, or choose another folder")
+        };
+        if let Some(link) = link_below(&self.root, path) {
+            return Err(conflict(&link, "a symbolic link"));
+        }
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if !metadata.is_file() => Err(conflict(path, "no regular file")),
+            _ => Ok(()),
         }
     }
 
@@ -76,49 +94,55 @@ impl Directory {
             && metadata["annotations"][OBJECT_ANNOTATION] == *id.to_string()
     }
 
-    /// The entry of a file, or none when it is not ours.
-    fn entry(&self, path: &Path) -> Result<Option<(ObjectId, InventoryEntry)>, Problem> {
-        let metadata = fs::metadata(path).map_err(|error| at(path, &error))?;
-        if !metadata.is_file() || metadata.len() > MAX_FILE {
-            return Ok(None);
-        }
-        let Ok(text) = String::from_utf8(fs::read(path).map_err(|error| at(path, &error))?) else { return Ok(None) };
-        let entry = || {
-            let object = parse(&text)?;
-            let text = |value: &Value| value.as_str().map(str::to_owned);
-            let id = ObjectId {
-                kind: Kind::of(object["apiVersion"].as_str()?, object["kind"].as_str()?)?,
-                namespace: text(&object["metadata"]["namespace"]).unwrap_or_default(),
-                name: text(&object["metadata"]["name"])?,
-            };
-            if !self.is_ours(&id, &object) || self.path(&id) != path {
-                return None;
+    /// The entry of a file, or none when it is not ours. We write regular files that everybody may read, so one that is
+    /// something else or cannot be read is somebody else's, and no reason to stop.
+    fn entry(&self, path: &Path) -> Option<(ObjectId, InventoryEntry)> {
+        let read = || -> io::Result<Option<String>> {
+            let metadata = fs::symlink_metadata(path)?;
+            if !metadata.is_file() || metadata.len() > MAX_FILE {
+                return Ok(None);
             }
-            let annotations = &object["metadata"]["annotations"];
-            let entry = InventoryEntry {
-                owner: Owner::parse(annotations[OWNER_ANNOTATION].as_str()?)?,
-                uid: String::new(),
-                manifest: text(&annotations[MANIFEST_ANNOTATION]).unwrap_or_default(),
-                fields: None,
-                terminating: false,
-            };
-            Some((id, entry))
+            Ok(String::from_utf8(fs::read(path)?).ok())
         };
-        Ok(entry())
+        let text = read().unwrap_or_else(|error| {
+            tracing::debug!(path = %path.display(), "a file cannot be read, so it is not ours: {error}");
+            None
+        })?;
+        let object = parse(&text)?;
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let id = ObjectId {
+            kind: Kind::of(object["apiVersion"].as_str()?, object["kind"].as_str()?)?,
+            namespace: text(&object["metadata"]["namespace"]).unwrap_or_default(),
+            name: text(&object["metadata"]["name"])?,
+        };
+        if !self.is_ours(&id, &object) || self.path(&id) != path {
+            return None;
+        }
+        let annotations = &object["metadata"]["annotations"];
+        let entry = InventoryEntry {
+            owner: Owner::parse(annotations[OWNER_ANNOTATION].as_str()?)?,
+            uid: String::new(),
+            manifest: text(&annotations[MANIFEST_ANNOTATION]).unwrap_or_default(),
+            fields: None,
+            terminating: false,
+        };
+        Some((id, entry))
     }
 }
 
 impl Cluster for Directory {
     async fn inventory(&self) -> Result<Inventory, Problem> {
         let mut inventory = Inventory::new();
-        let mut folders = vec![self.root.clone()];
-        while let Some(folder) = folders.pop() {
-            for path in list(&folder)? {
-                if folder == self.root && path.is_dir() {
-                    folders.push(path);
-                } else if is_object_file(&path) {
-                    inventory.extend(self.entry(&path)?);
-                }
+        for path in list(&self.root)? {
+            // A link is not followed: what it leads to is none of ours.
+            if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
+                let files = list(&path).unwrap_or_else(|problem| {
+                    tracing::debug!("a folder cannot be read, so nothing in it is known: {problem}");
+                    Vec::new()
+                });
+                inventory.extend(files.iter().filter(|path| is_object_file(path)).filter_map(|path| self.entry(path)));
+            } else if is_object_file(&path) {
+                inventory.extend(self.entry(&path));
             }
         }
         Ok(inventory)

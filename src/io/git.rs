@@ -21,6 +21,7 @@ mod refs;
 mod remote_error;
 mod report;
 mod session;
+mod shown;
 mod tree;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
@@ -103,7 +104,7 @@ impl fmt::Debug for Options {
 impl Options {
     /// The repository's address as it may be shown.
     fn remote(&self) -> String {
-        redact::Redactor::default().clean(&self.url)
+        redact::address(&self.url)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Symbolic links of an environment repository, followed without ever leaving it.
 
+use std::path::{Path, PathBuf};
+
 /// The most links that are followed on the way to one file; as Linux has it.
 const MAX_HOPS: usize = 40;
 
@@ -47,6 +49,14 @@ pub(crate) fn resolve(path: &str, target: &str, mut look: impl FnMut(&str) -> Op
         }
     }
     file.then(|| done.join("/"))
+}
+
+/// The first symbolic link on the way from `root` down to `path`, `path` included and `root` not: writing there would
+/// change what is elsewhere.
+pub(crate) fn link_below(root: &Path, path: &Path) -> Option<PathBuf> {
+    let mut way: Vec<&Path> = path.ancestors().take_while(|part| *part != root).collect();
+    way.reverse();
+    way.into_iter().find(|part| part.is_symlink()).map(Path::to_owned)
 }
 
 /// The components of a relative target, last first; `None` for an absolute one.

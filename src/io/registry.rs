@@ -40,7 +40,7 @@ use self::{
 use crate::model::{
     digest::Digest,
     failure::{Category, Failure, Problem},
-    reference::ImageReference,
+    reference::{DOCKER_HUB, ImageReference},
     registries::Registries,
     resolution::{CredentialSource, Request, RequestKey, Resolution, ResolvedImage},
 };
@@ -128,13 +128,15 @@ impl RegistryClient {
         let mut last = None;
         for endpoint in Endpoint::all(&self.registries, reference) {
             match self.ask_at(&endpoint, reference, known, &key.credentials, keyrings).await? {
-                Ok(image) => {
+                Ok(mut image) => {
+                    image.warnings.extend(self.unusable_secret(key, keyrings).await);
                     tracing::debug!(%reference, host = endpoint.host, digest = %image.digest, "resolved");
                     return Ok(image);
                 }
                 Err(error) if endpoint.is_mirror => {
-                    tracing::warn!(%reference, mirror = endpoint.host, "a mirror has no answer, the next place is asked: {error}");
-                    noted.push(format!("mirror {error}"));
+                    let said = error.of_mirror();
+                    tracing::warn!(%reference, mirror = endpoint.host, "the next place is asked: {said}");
+                    noted.push(said);
                 }
                 Err(error) => last = Some(error),
             }
@@ -147,6 +149,22 @@ impl RegistryClient {
             _ => None,
         };
         Err(error.into_problem(reference, &noted, near_miss).into())
+    }
+
+    /// That the nodes have no credential for an image that names a pull secret. It may be public, so that it was resolved
+    /// nevertheless; but whoever named the Secret expects that it is used.
+    async fn unusable_secret<C: Credentials>(&self, key: &RequestKey, keyrings: &Keyrings<'_, C>) -> Option<Problem> {
+        let CredentialSource::Secrets { namespace, names } = &key.credentials else { return None };
+        let message = keyrings.get(&key.credentials, false).await.ok()?.unusable(&key.reference)?;
+        let server = match key.reference.host() {
+            DOCKER_HUB => "https://index.docker.io/v1/",
+            host => host,
+        };
+        Some(Problem::new(Category::Credentials, message).hint(format!(
+            "make it with `kubectl --namespace {namespace} create secret docker-registry {} --docker-server={server} \
+             --docker-username=… --docker-password=…`; if the image is public, leave `pullSecret` out",
+            names.join(" ")
+        )))
     }
 
     /// What the keyring has to say when no credential of it was used.

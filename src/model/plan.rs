@@ -59,7 +59,7 @@ pub struct Change {
 pub struct Plan {
     /// Each object's part.
     pub changes: Vec<Change>,
-    /// Owners of whose objects nothing is touched, and why.
+    /// Owners of whose objects nothing is touched, and why; also those whose deleted objects are still there.
     pub failures: BTreeMap<Owner, Failure>,
     /// Environments that are gone from Git, but stay because the budget does not allow their removal.
     pub blocked: Option<Blocked>,

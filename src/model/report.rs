@@ -16,7 +16,8 @@ use super::{
 pub enum Condition {
     /// All of it is locked and applied.
     Applied,
-    /// It is applied, but some of its images could not be resolved; former digests stay in force.
+    /// It is applied, but some of its images could not be resolved (former digests stay in force), or the nodes cannot
+    /// use the pull secret that is named for one.
     Degraded,
     /// Nothing of it was changed; its former objects and lockfile stay.
     Failed,
@@ -46,6 +47,9 @@ pub struct PassReport {
     pub environments: BTreeMap<EnvironmentId, EnvironmentReport>,
     /// Tenants whose own objects failed.
     pub tenants: BTreeMap<Name, Vec<Problem>>,
+    /// Why removals are blocked, and how to confirm them; which ones their [`Condition::Blocked`] says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<Problem>,
 }
 
 /// Requests that a pass has sent.

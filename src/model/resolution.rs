@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{digest::Digest, failure::Failure, reference::ImageReference};
+use super::{
+    digest::Digest,
+    failure::{Failure, Problem},
+    reference::ImageReference,
+};
 
 /// A platform that an image is made for: `linux/amd64`, `linux/arm64/v8`.
 ///
@@ -102,6 +106,8 @@ pub struct ResolvedImage {
     /// Its platforms, sorted; attestations are none. None when the digest is the one already known, so that nothing
     /// more was asked.
     pub platforms: Option<Vec<PlatformManifest>>,
+    /// What is wrong although there is an answer: a pull secret that the nodes cannot use for this image.
+    pub warnings: Vec<Problem>,
 }
 
 /// Whose credentials are used.
@@ -147,6 +153,15 @@ pub struct RequestKey {
 
 /// The registries' answers. An error is never "no such image, unlock it", only "not known now".
 pub type Resolution = BTreeMap<RequestKey, Result<ResolvedImage, Failure>>;
+
+/// What is wrong beside questions that have an answer.
+pub type Warnings = BTreeMap<RequestKey, Vec<Problem>>;
+
+/// The warnings of these answers.
+pub fn warnings(resolution: &Resolution) -> Warnings {
+    let all = resolution.iter().filter_map(|(key, answer)| Some((key.clone(), answer.as_ref().ok()?.warnings.clone())));
+    all.filter(|(_, warnings)| !warnings.is_empty()).collect()
+}
 
 #[cfg(test)]
 mod tests {

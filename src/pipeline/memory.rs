@@ -12,7 +12,7 @@ use crate::{
         failure::Failure,
         lock::Lock,
         registries::Registries,
-        resolution::{Request, RequestKey, Resolution},
+        resolution::{Request, RequestKey, Resolution, Warnings},
         snapshot::Snapshot,
     },
     stages::{
@@ -32,13 +32,15 @@ pub struct Memory {
     answered: Answered,
     /// References that were not answered.
     failed: BTreeMap<RequestKey, Failed>,
+    /// References that were answered, but something is wrong beside that; it stands until they are asked again.
+    warned: BTreeMap<RequestKey, Failed>,
     next_due: Option<Duration>,
     /// The files of the commit that was seen last.
     snapshot: Option<(git::CommitId, Arc<Snapshot>)>,
     client: Option<(Registries, Arc<RegistryClient>)>,
 }
 
-/// A reference that was not answered.
+/// A reference that was not answered, or not without a warning.
 struct Failed {
     /// How often in a row.
     count: u32,
@@ -54,11 +56,19 @@ impl Default for Memory {
             started: Instant::now(),
             answered: Answered::new(),
             failed: BTreeMap::new(),
+            warned: BTreeMap::new(),
             next_due: None,
             snapshot: None,
             client: None,
         }
     }
+}
+
+/// Notes that a reference failed once more; it waits longer each time.
+fn once_more(all: &mut BTreeMap<RequestKey, Failed>, key: &RequestKey, failure: &Failure, now: Duration) {
+    let count = all.get(key).map_or(0, |failed| failed.count);
+    let wait = FIRST_RETRY.saturating_mul(1 << count.min(10)).min(LONGEST_RETRY);
+    all.insert(key.clone(), Failed { count: count + 1, again: now + wait, failure: failure.clone() });
 }
 
 impl Memory {
@@ -67,6 +77,13 @@ impl Memory {
         let now = self.started.elapsed();
         let Environments { environments, settings, lock, .. } = environments;
         let mut wanted = resolve::wanted(environments, settings, lock, &self.answered, now, Refresh::Due);
+        if !self.failed.is_empty() || self.warned.values().any(|warned| warned.again <= now) {
+            let known: BTreeSet<RequestKey> = wanted.iter().map(Request::key).collect();
+            let is_warned = |key: &RequestKey| self.warned.get(key).is_some_and(|warned| warned.again <= now);
+            let is_due = |key: &RequestKey| !known.contains(key) && (self.failed.contains_key(key) || is_warned(key));
+            let all = resolve::wanted(environments, settings, lock, &self.answered, now, Refresh::All);
+            wanted.extend(all.into_iter().filter(|request| is_due(&request.key())));
+        }
         let mut standing = Resolution::new();
         wanted.retain(|request| match self.failed.get(&request.key()) {
             Some(failed) if failed.again > now => {
@@ -84,18 +101,29 @@ impl Memory {
         let now = self.started.elapsed();
         for (key, answer) in resolution {
             match answer {
-                Ok(_) => {
+                Ok(image) => {
                     self.failed.remove(key);
                     self.answered.insert(key.clone(), now);
+                    match Failure::of(image.warnings.clone()) {
+                        Some(warnings) => once_more(&mut self.warned, key, &warnings, now),
+                        None => drop(self.warned.remove(key)),
+                    }
                 }
                 Err(failure) => {
-                    let count = self.failed.get(key).map_or(0, |failed| failed.count);
-                    let wait = FIRST_RETRY.saturating_mul(1 << count.min(10)).min(LONGEST_RETRY);
-                    let failed = Failed { count: count + 1, again: now + wait, failure: failure.clone() };
-                    self.failed.insert(key.clone(), failed);
+                    once_more(&mut self.failed, key, failure, now);
+                    // What stood beside the former answer stands still, but the failure says when it is asked again.
+                    if let (Some(failed), Some(warned)) = (self.failed.get(key), self.warned.get_mut(key)) {
+                        warned.again = failed.again;
+                    }
                 }
             }
         }
+    }
+
+    /// What is wrong beside references that were answered, as it was found when each was asked last: it is part of every
+    /// pass's report, also of those that ask nothing.
+    pub fn warnings(&self) -> Warnings {
+        self.warned.iter().map(|(key, warned)| (key.clone(), warned.failure.problems().to_vec())).collect()
     }
 
     /// Forgets the answers: they could not be committed, so they are asked for again.
@@ -113,8 +141,9 @@ impl Memory {
         let asked: BTreeSet<RequestKey> = all.iter().map(Request::key).collect();
         self.answered.retain(|key, _| asked.contains(key));
         self.failed.retain(|key, _| asked.contains(key));
+        self.warned.retain(|key, _| asked.contains(key));
         let due = resolve::next_due(environments, settings, lock, &self.answered);
-        self.next_due = self.failed.values().map(|failed| failed.again).chain(due).min();
+        self.next_due = self.failed.values().chain(self.warned.values()).map(|failed| failed.again).chain(due).min();
     }
 
     /// How long until a reference is due; none while nothing waits.
@@ -147,5 +176,84 @@ impl Memory {
     /// Requests that registries have been sent since the client was made.
     pub fn registry_requests(&self) -> u64 {
         self.client.as_ref().map_or(0, |(_, client)| client.request_counts().values().sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::failure::{Category, Problem},
+        stages::{
+            load::Environments,
+            lock::{
+                self,
+                testing::{answers, batch, change, environment, key, locked, messages, settings, unavailable},
+            },
+        },
+    };
+
+    const TAG: &str = "quay.io/jupyter/scipy-notebook:2026-11-02";
+    const PINNED: &str = "quay.io/jupyter/x@sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+    fn world(reference: &str) -> (Environments, Resolution) {
+        let environments = batch([environment("research/geo", &[&format!("notebook={reference}")])]);
+        let mut answer = answers(&[&format!("{reference}=one")]);
+        let lock = locked(&environments, &answer);
+        for image in answer.values_mut().flatten() {
+            image.warnings.push(Problem::new(Category::Credentials, "the pull secret does not exist"));
+        }
+        let nothing = (std::collections::BTreeMap::new(), Vec::new(), Vec::new());
+        let (templates, warnings, strays) = nothing;
+        (Environments { settings: settings(), environments, lock, templates, warnings, strays }, answer)
+    }
+
+    #[test]
+    fn a_warning_stands_until_a_later_answer_is_without() {
+        for reference in [TAG, PINNED] {
+            let (environments, warned) = world(reference);
+            let mut memory = Memory::default();
+            memory.answered(&warned);
+            // Nothing is due now, and yet every pass reports the same.
+            for _ in 0..2 {
+                assert!(memory.wanted(&environments).0.is_empty());
+                let mut change = change(&environments.environments, &environments.lock, &Resolution::new());
+                assert!(change.problems.is_empty() && change.files.is_empty());
+                lock::warn(&environments.environments, &environments.settings, &memory.warnings(), &mut change);
+                let said = messages(&change, "research/geo");
+                assert_eq!(
+                    said,
+                    ["environments/research/geo.yaml:6: image `notebook`: the pull secret does not exist"]
+                );
+            }
+            memory.schedule(&environments, &environments.lock);
+            let wait = memory.until_due().unwrap();
+            assert!(!wait.is_zero() && wait <= FIRST_RETRY, "{wait:?}");
+            // Asked again, also where the reference cannot move; less often each time.
+            memory.warned.values_mut().for_each(|warned| warned.again = Duration::ZERO);
+            assert_eq!(memory.wanted(&environments).0.len(), 1);
+            memory.answered(&warned);
+            assert!(memory.warned[&key(reference)].again > FIRST_RETRY);
+            // A failure in between takes nothing back, and is reported until it is asked again.
+            memory.warned.values_mut().for_each(|warned| warned.again = Duration::ZERO);
+            memory.answered(&[(key(reference), Err(unavailable(reference)))].into());
+            let (wanted, standing) = memory.wanted(&environments);
+            assert!(wanted.is_empty() && standing.len() == 1 && memory.warnings().len() == 1);
+            let mut well = warned.clone();
+            well.values_mut().flatten().for_each(|image| image.warnings.clear());
+            memory.answered(&well);
+            assert!(memory.warnings().is_empty() && memory.wanted(&environments).0.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_nobody_asks_for_any_more_is_not_waited_for() {
+        let (mut environments, warned) = world(TAG);
+        let mut memory = Memory::default();
+        memory.answered(&warned);
+        memory.answered(&[(key("quay.io/a/b:1"), Err(unavailable("quay.io/a/b:1")))].into());
+        environments.environments.clear();
+        memory.schedule(&environments, &Lock::new());
+        assert!(memory.until_due().is_none() && memory.warnings().is_empty() && memory.failed.is_empty());
     }
 }

@@ -75,7 +75,8 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
     let mut attempt = 1;
     loop {
         let Environments { environments: files, settings, lock: old, .. } = &environments;
-        let change = lock::relock(files, settings, old, &asked, &resolution);
+        let mut change = lock::relock(files, settings, old, &asked, &resolution);
+        lock::warn(files, settings, &memory.warnings(), &mut change);
         if world.options.lock_mode == LockMode::Follow {
             let change = unmoved(&environments, change);
             return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });

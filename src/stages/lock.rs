@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 
 use super::{budget, resolve};
 use crate::model::{
-    batch::Batch,
+    batch::{Batch, succeeded},
     environment::{Environment, Image},
     failure::Problem,
     lock::{Lock, LockChange, LockedImage, Lockfile},
     name::{EnvironmentId, Name},
-    resolution::Resolution,
+    resolution::{Resolution, Warnings},
     settings::Settings,
 };
 
@@ -30,7 +30,7 @@ use crate::model::{
 ///
 /// Whatever keeps an environment from being locked keeps its lockfile as it is: the environment is broken or suspended,
 /// its lockfile cannot be read, a registry did not answer. Only what is gone from Git loses its lockfile, within the
-/// budget. A lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never
+/// budget. An image that its file names no more keeps its entry until all that the file does name are locked. A lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never
 /// fight over it.
 pub fn lock(environments: &Batch<Environment>, settings: &Settings, old: &Lock, resolution: &Resolution) -> LockChange {
     relock(environments, settings, old, old, resolution)
@@ -68,6 +68,22 @@ pub fn relock(
     change
 }
 
+/// Adds what is wrong with images whose questions have an answer. They are locked all the same.
+pub fn warn(environments: &Batch<Environment>, settings: &Settings, warnings: &Warnings, change: &mut LockChange) {
+    if warnings.is_empty() {
+        return;
+    }
+    for (id, environment) in succeeded(environments).filter(|(_, environment)| !environment.suspend) {
+        for image in &environment.images {
+            let Some(found) = resolve::key(environment, image, settings).and_then(|key| warnings.get(&key)) else {
+                continue;
+            };
+            let located = found.iter().map(|problem| entry::located(environment, image, ": ", problem.clone()));
+            change.problems.entry(id.clone()).or_default().extend(located);
+        }
+    }
+}
+
 fn lock_one(
     environment: &Environment,
     settings: &Settings,
@@ -77,14 +93,23 @@ fn lock_one(
 ) {
     let mut next = Lockfile::default();
     let mut problems: Vec<Problem> = Vec::new();
+    let mut renamed: BTreeSet<&Name> = BTreeSet::new();
     for image in &environment.images {
         let answer = resolve::key(environment, image, settings).and_then(|key| resolution.get(&key));
-        let former = old.and_then(|old| former(old, environment, image));
+        let (name, former) = old.and_then(|old| former(old, environment, image)).unzip();
+        renamed.extend(name);
         let answer = answer.filter(|_| !is_overtaken(image, former, asked));
         let (entry, found) = entry::lock(environment, image, former, answer);
         problems.extend(found);
         if let Some(entry) = entry {
             next.images.insert(image.name.clone(), entry);
+        }
+    }
+    // What is new may be what takes the place of what is gone: the old goes once all of the new is there.
+    if !environment.images.iter().all(|image| is_locked(image, next.images.get(&image.name))) {
+        let rest = old.into_iter().flat_map(|old| &old.images).filter(|(name, _)| !renamed.contains(name));
+        for (name, entry) in rest {
+            next.images.entry(name.clone()).or_insert_with(|| entry.clone());
         }
     }
     let unchanged = old.map_or(next.images.is_empty(), |old| *old == next);
@@ -98,17 +123,19 @@ fn lock_one(
     change.lock.insert(environment.id.clone(), Ok(next));
 }
 
-/// The entry that an image had; for one that got another name in the file, the entry of its reference under the name
-/// that is gone.
-fn former<'a>(old: &'a Lockfile, environment: &Environment, image: &Image) -> Option<&'a LockedImage> {
+/// The entry that an image had, and its name then; for one that got another name in the file, the entry of its
+/// reference under the name that is gone.
+fn former<'a>(old: &'a Lockfile, environment: &Environment, image: &Image) -> Option<(&'a Name, &'a LockedImage)> {
     let renamed = || {
         let is_gone = |name: &Name| environment.images.iter().all(|image| image.name != *name);
-        old.images
-            .iter()
-            .find(|(name, entry)| entry.reference == image.reference && is_gone(name))
-            .map(|(_, entry)| entry)
+        old.images.iter().find(|(name, entry)| entry.reference == image.reference && is_gone(name))
     };
-    old.images.get(&image.name).or_else(renamed)
+    old.images.get_key_value(&image.name).or_else(renamed)
+}
+
+/// Whether the entry is what the file asks for, or held by a person.
+fn is_locked(image: &Image, entry: Option<&LockedImage>) -> bool {
+    entry.is_some_and(|entry| entry.reference == image.reference || entry.hold.is_some())
 }
 
 /// Whether the image's entry has moved to the reference of its file since the questions were asked.

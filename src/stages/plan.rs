@@ -2,10 +2,11 @@
 
 mod diff;
 mod prune;
+mod records;
 #[cfg(test)]
 mod tests;
 
-pub use self::diff::judge;
+pub use self::{diff::judge, records::hold_records};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +34,8 @@ pub fn suspects<'a>(manifests: &'a Manifests, inventory: &Inventory, held: &BTre
 
 /// What would be done. `verdicts` holds what [`judge`] made of the target's answer about each of the [`suspects`].
 ///
-/// Of an owner with any problem nothing is changed or deleted; all others go on.
+/// Of an owner with any problem nothing is changed or deleted; all others go on. What has been deleted before and is
+/// still there is a problem too, which keeps nothing else from going.
 pub fn plan(
     manifests: &Manifests,
     inventory: &Inventory,
@@ -64,6 +66,7 @@ pub fn plan(
     }
     let pruned = prune::prune(manifests, inventory, &plan.failures, held, prune);
     plan.blocked = pruned.blocked;
+    report_lingering(manifests, inventory, &mut plan.failures);
     plan.changes = changes.into_values().chain(pruned.deletes).collect();
     plan
 }
@@ -102,6 +105,32 @@ fn change(
         manifest: (action != Action::Unchanged).then(|| manifest.clone()),
         uid: entry.map(|entry| entry.uid.clone()).unwrap_or_default(),
     })
+}
+
+/// Says of each surplus object that is being deleted that it is still there. A Namespace is deleted by others alone.
+fn report_lingering(manifests: &Manifests, inventory: &Inventory, failures: &mut BTreeMap<Owner, Failure>) {
+    let wanted: BTreeSet<&ObjectId> = manifests.values().flatten().flatten().map(|manifest| &manifest.id).collect();
+    let mut lingering: BTreeMap<&Owner, Vec<Problem>> = BTreeMap::new();
+    for (id, entry) in inventory.iter().filter(|(id, entry)| entry.terminating && !wanted.contains(id)) {
+        if id.kind != Kind::Namespace {
+            lingering.entry(&entry.owner).or_default().push(lingers(id));
+        }
+    }
+    for (owner, problems) in lingering {
+        let known = failures.remove(owner);
+        let known = known.iter().flat_map(Failure::problems).cloned();
+        if let Some(failure) = Failure::of(known.chain(problems).collect()) {
+            failures.insert(owner.clone(), failure);
+        }
+    }
+}
+
+/// A deletion that somebody's finalizer holds up.
+fn lingers(id: &ObjectId) -> Problem {
+    let place = if id.namespace.is_empty() { String::new() } else { format!(" -n {}", id.namespace) };
+    let kind = id.kind.as_str().to_lowercase();
+    Problem::new(Category::Cluster, format!("{id} is being deleted and waits for its finalizers"))
+        .hint(format!("see who holds it: kubectl get {kind} {}{place} -o jsonpath='{{.metadata.finalizers}}'", id.name))
 }
 
 /// An object cannot be changed while it is being deleted.

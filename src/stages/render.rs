@@ -126,9 +126,7 @@ fn locked<'a>(
 ) -> Result<&'a Lockfile, Failure> {
     match entry {
         Some(Err(failure)) => Err(failure.clone()),
-        Some(Ok(lockfile)) if environment.images.iter().any(|image| lockfile.images.contains_key(&image.name)) => {
-            Ok(lockfile)
-        }
+        Some(Ok(lockfile)) if !lockfile.images.is_empty() => Ok(lockfile),
         _ => Err(Problem::new(Category::Lock, "none of the environment's images is locked yet")
             .in_file(environment.id.lock_path())
             .hint("run `larder lock`, or see why its references could not be resolved")

@@ -9,7 +9,7 @@ use crate::model::{
     lock::LockChange,
     manifest::Owner,
     name::{EnvironmentId, Name},
-    plan::{Applied, Outcome},
+    plan::{Applied, Blocked, Outcome},
     report::{Condition, EnvironmentReport, PassReport},
 };
 
@@ -76,9 +76,13 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
             report.worsen(Condition::Failed, &[problem]);
         }
     }
-    for blocked in inputs.lock.blocked.iter().chain(&inputs.applied.blocked) {
-        for id in &blocked.environments {
-            let problems = vec![blocked.problem.clone()];
+    let mut blocked: Vec<Problem> = Vec::new();
+    for Blocked { environments: ids, problem } in inputs.lock.blocked.iter().chain(&inputs.applied.blocked) {
+        if !blocked.contains(problem) {
+            blocked.push(problem.clone());
+        }
+        for id in ids {
+            let problems = vec![waits(problem)];
             environments.insert(id.clone(), EnvironmentReport { condition: Condition::Blocked, problems });
         }
     }
@@ -90,7 +94,13 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
         strays: inputs.environments.strays.clone(),
         environments,
         tenants,
+        blocked,
     }
+}
+
+/// What one blocked environment is told; the reason, which is long when they are many, is told once for all.
+fn waits(reason: &Problem) -> Problem {
+    Problem::new(reason.category, "its removal waits until `spec.prune.confirmed` names it")
 }
 
 impl EnvironmentReport {
@@ -104,5 +114,53 @@ impl EnvironmentReport {
                 self.problems.push(problem.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{
+        model::settings::Prune,
+        stages::{budget, lock::testing::settings},
+    };
+
+    /// A snapshot with no environment at all.
+    fn nothing() -> Environments {
+        Environments {
+            settings: settings(),
+            environments: BTreeMap::new(),
+            lock: BTreeMap::new(),
+            templates: BTreeMap::new(),
+            warnings: Vec::new(),
+            strays: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn why_removals_are_blocked_is_said_once() {
+        let gone: BTreeSet<EnvironmentId> = (0..2000).map(|n| format!("research/e{n}").parse().unwrap()).collect();
+        let prune = Prune { budget: 30, confirmed: vec![] };
+        let blocked = *budget::decide(&gone, &gone, &prune).unwrap_err();
+        let lock = LockChange { blocked: Some(blocked.clone()), ..LockChange::default() };
+        let applied = Applied { blocked: Some(blocked.clone()), ..Applied::default() };
+        let report = report(&Inputs {
+            commit: None,
+            lock_commit: None,
+            lock_problem: None,
+            environments: &nothing(),
+            lock: &lock,
+            applied: &applied,
+        });
+        assert_eq!(report.blocked, [blocked.problem]);
+        assert_eq!(report.environments.len(), 2000);
+        for environment in report.environments.values() {
+            assert_eq!(environment.condition, Condition::Blocked);
+            assert!(environment.problems.len() == 1 && environment.problems[0].message.contains("confirmed"));
+        }
+        let size = serde_json::to_string(&report).unwrap().len();
+        assert!(size < 2000 * 200, "{size} bytes");
     }
 }

@@ -18,8 +18,10 @@ use crate::model::{
 pub enum State {
     /// Every eligible node holds every image.
     Warm,
-    /// Nodes are still pulling, or the cluster has not taken it up yet.
+    /// Nodes are still pulling, or the cluster has not taken up its newest lock yet.
     Pulling,
+    /// The cluster has no puller of it, so that no node pulls.
+    NotApplied,
     /// Some node cannot pull, or some image is not locked; the rest is there.
     Degraded,
     /// Its file or lockfile is broken; former objects stay.
@@ -55,6 +57,9 @@ pub struct Standing {
     /// Why the controller cannot start a pass on a later commit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cannot_start: Vec<Problem>,
+    /// Why removals are blocked, and how to confirm them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<Problem>,
     /// Each environment.
     pub environments: BTreeMap<EnvironmentId, EnvironmentStanding>,
 }
@@ -92,7 +97,7 @@ pub fn standing(
             (Ok(_), Some(Err(failure))) => {
                 // Nothing is locked yet: a pass that has not seen this commit may still do it.
                 add(failure.problems());
-                if current && last.commit.is_some() { State::Failed } else { State::Pulling }
+                if current && last.commit.is_some() { State::Failed } else { State::NotApplied }
             }
             (Ok(_), _) => of_nodes(coverage.as_ref(), reported.map(|report| report.condition)),
         };
@@ -105,13 +110,13 @@ pub fn standing(
             coverage: None,
         });
     }
-    let PassReport { commit: last_pass, lock_problem, cannot_start, .. } = last;
-    Standing { commit, last_pass, lock_problem, cannot_start, environments: all }
+    let PassReport { commit: last_pass, lock_problem, cannot_start, blocked, .. } = last;
+    Standing { commit, last_pass, lock_problem, cannot_start, blocked, environments: all }
 }
 
 fn of_nodes(coverage: Option<&Coverage>, reported: Option<Condition>) -> State {
-    let Some(coverage) = coverage else {
-        return State::Pulling;
+    let Some(coverage) = coverage.filter(|coverage| is_applied(coverage)) else {
+        return State::NotApplied;
     };
     let fails = coverage.images.iter().flat_map(|image| &image.nodes).any(|node| node.state == NodeState::Failure);
     match reported {
@@ -120,6 +125,11 @@ fn of_nodes(coverage: Option<&Coverage>, reported: Option<Condition>) -> State {
         Some(Condition::Degraded | Condition::Failed) => State::Degraded,
         _ => State::Warm,
     }
+}
+
+/// Whether the cluster shows any trace of a puller: it has taken it up, or has pods for it.
+fn is_applied(coverage: &Coverage) -> bool {
+    coverage.current || !coverage.excluded.is_empty() || coverage.images.iter().any(|image| image.eligible > 0)
 }
 
 /// The problem of somebody who names an environment that is not there.
@@ -156,7 +166,8 @@ impl Standing {
     pub fn may_become_warm(&self) -> bool {
         self.environments.values().any(|environment| {
             let pulls = environment.coverage.as_ref().is_some_and(|coverage| !coverage.is_warm());
-            environment.state == State::Pulling || (environment.state == State::Degraded && pulls)
+            matches!(environment.state, State::Pulling | State::NotApplied)
+                || (environment.state == State::Degraded && pulls)
         })
     }
 
@@ -175,7 +186,9 @@ impl Standing {
                 }
                 continue;
             };
-            if !coverage.current {
+            if environment.state == State::NotApplied {
+                reasons.push(format!("{id}: not applied yet"));
+            } else if !coverage.current {
                 reasons.push(format!("{id}: the cluster has not taken up this lock yet"));
             }
             for image in coverage.images.iter().filter(|image| image.ready < image.eligible) {
@@ -186,5 +199,54 @@ impl Standing {
             }
         }
         reasons
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{digest::Digest, report::ImageCoverage};
+
+    fn coverage(current: bool, ready: usize, eligible: usize) -> Coverage {
+        let image = ImageCoverage {
+            image: "notebook".parse().unwrap(),
+            reference: "quay.io/t/a:1".parse().unwrap(),
+            digest: Digest::sha256(b"a"),
+            ready,
+            eligible,
+            nodes: Vec::new(),
+        };
+        Coverage { current, images: vec![image], excluded: BTreeMap::new() }
+    }
+
+    #[test]
+    fn nodes_decide_between_warm_pulling_and_not_applied() {
+        let full = Coverage { excluded: [("n1".to_owned(), "no room".to_owned())].into(), ..coverage(false, 0, 0) };
+        let cases = [
+            (None, State::NotApplied),
+            (Some(coverage(false, 0, 0)), State::NotApplied),
+            (Some(full), State::Pulling),
+            (Some(coverage(false, 0, 2)), State::Pulling),
+            (Some(coverage(true, 1, 2)), State::Pulling),
+            (Some(coverage(true, 2, 2)), State::Warm),
+            // A pool without a node.
+            (Some(coverage(true, 0, 0)), State::Warm),
+        ];
+        for (coverage, expected) in cases {
+            assert_eq!(of_nodes(coverage.as_ref(), Some(Condition::Applied)), expected, "{coverage:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_applied_is_not_warm_and_may_become_so() {
+        let standing = |coverage: Option<Coverage>| {
+            let environment = EnvironmentStanding { state: State::NotApplied, problems: vec![], coverage };
+            Standing { environments: [("research/a".parse().unwrap(), environment)].into(), ..Standing::default() }
+        };
+        for coverage in [None, Some(coverage(false, 0, 0))] {
+            let standing = standing(coverage);
+            assert!(!standing.is_warm() && standing.may_become_warm());
+            assert_eq!(standing.reasons(), ["research/a: not applied yet"]);
+        }
     }
 }

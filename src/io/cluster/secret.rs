@@ -27,9 +27,14 @@ impl KubeCluster {
         let attempt = Attempt { what: &what, verb: "get", resource: "secrets", namespace };
         let request = Request::new(format!("/api/v1/namespaces/{namespace}/secrets")).get(name, &GetParams::default());
         match self.send::<Value>(request).await {
-            Ok(secret) => keyring(&what, &secret).map_err(Failure::from),
+            Ok(secret) => {
+                let mut keyring = keyring(&what, &secret)?;
+                keyring.note_secret(&what, true);
+                Ok(keyring)
+            }
             Err(kube::Error::Api(status)) if status.is_not_found() => {
                 let mut keyring = Keyring::default();
+                keyring.note_secret(&what, false);
                 keyring.warn(format!(
                     "the pull secret {what} does not exist; make it with `larder secret {name} --namespace {namespace} --server … \
                      --username … --create`"

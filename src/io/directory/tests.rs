@@ -159,6 +159,54 @@ async fn files_of_others_are_left_alone() {
 }
 
 #[tokio::test]
+async fn what_is_no_readable_file_stops_nothing() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let directory = Directory::new(root, "default");
+    let ours = manifest(Kind::ConfigMap, "a", "ours", "1");
+    directory.apply(&ours).await.unwrap();
+    symlink("nothing", root.join("a/configmap-dangling.yaml")).unwrap();
+    symlink("nothing", root.join("namespace-dangling.yaml")).unwrap();
+    symlink("configmap-ours.yaml", root.join("a/configmap-link.yaml")).unwrap();
+    fs::create_dir(root.join("a/configmap-folder.yaml")).unwrap();
+    for name in ["a/configmap-closed.yaml", "namespace-closed.yaml"] {
+        fs::write(root.join(name), "kind: ConfigMap").unwrap();
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    fs::write(root.join("a/configmap-bytes.yaml"), b"\xff\xfe").unwrap();
+    let inventory = directory.inventory().await.unwrap();
+    assert_eq!(inventory.into_keys().collect::<Vec<_>>(), vec![ours.id.clone()]);
+    for name in ["dangling", "link", "folder", "bytes"] {
+        let problem = directory.apply(&manifest(Kind::ConfigMap, "a", name, "1")).await.unwrap_err();
+        assert_eq!(problem.category, Category::Conflict, "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_or_deleted_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, outside) = (folder.path().join("target"), folder.path().join("outside"));
+    let directory = Directory::new(&root, "default");
+    let (ours, other) = (manifest(Kind::ConfigMap, "a", "ours", "1"), manifest(Kind::ConfigMap, "b", "ours", "1"));
+    pass(&directory, vec![ours.clone(), other.clone()]).await;
+    fs::rename(root.join("b"), &outside).unwrap();
+    std::os::unix::fs::symlink("../outside", root.join("b")).unwrap();
+    let before = fs::read_to_string(outside.join("configmap-ours.yaml")).unwrap();
+    for wanted in [vec![ours.clone(), manifest(Kind::ConfigMap, "b", "ours", "2")], vec![ours.clone()]] {
+        pass(&directory, wanted).await;
+        assert_eq!(directory.inventory().await.unwrap().into_keys().collect::<Vec<_>>(), vec![ours.id.clone()]);
+    }
+    for result in [directory.apply(&other).await, directory.delete(&other.id, "").await] {
+        let problem = result.unwrap_err();
+        assert_eq!(problem.category, Category::Conflict);
+        assert!(problem.message.contains("target/b is a symbolic link"), "{problem}");
+    }
+    assert_eq!(files(&outside), ["configmap-ours.yaml"]);
+    assert_eq!(fs::read_to_string(outside.join("configmap-ours.yaml")).unwrap(), before);
+}
+
+#[tokio::test]
 async fn names_do_not_lead_out_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let directory = Directory::new(folder.path().join("target"), "default");

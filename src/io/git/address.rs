@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gix::bstr::ByteSlice as _;
 use gix::url::{ArgumentSafety, Scheme};
 
-use super::{GitError, redact::Redactor};
+use super::{GitError, redact, shown};
 
 /// Where a repository is.
 #[derive(Clone, Debug)]
@@ -34,24 +34,64 @@ pub(super) enum Address {
     },
 }
 
+const FORMS: &str = "write a path, https://host/path.git, ssh://user@host/path.git or user@host:path.git; a password or \
+                     token goes into a file that is named with --git-password-file";
+
+const TAKE_OUT: &str = "take passwords and tokens out of the address, write the secret into a file of its own, and name \
+                        that file with --git-password-file";
+
+/// What makes an address doubtful: places where people put secrets, and that could be read in two ways. Git would take
+/// some of these for a host's name or a path, and send or show them.
+fn doubt(text: &str) -> Option<(&'static str, &'static str)> {
+    if shown::slashless_scheme(text).is_some() {
+        return Some(("lacks the two slashes after its scheme", FORMS));
+    }
+    if let Some((_, rest)) = text.split_once("://") {
+        let path = rest.find(['/', '\\']).map_or("", |slash| &rest[slash..]);
+        return match () {
+            () if text.starts_with("file://") => None,
+            () if rest.contains(['?', '#']) => Some(("holds a query or a fragment", TAKE_OUT)),
+            () if path.contains('@') => {
+                Some(("holds an `@` behind a slash, as if a password had a slash in it", TAKE_OUT))
+            }
+            () => None,
+        };
+    }
+    let is_path = ["./", "../", "/"].iter().any(|start| text.starts_with(start)) && !text.starts_with("//");
+    let after_colon = text.split_once(':').map_or("", |(_, after)| after);
+    match () {
+        () if is_path => None,
+        () if after_colon.contains('@') => Some(("holds a colon before an `@`, as if there was a password", TAKE_OUT)),
+        () if text.contains('?') => Some(("holds a query", TAKE_OUT)),
+        () => None,
+    }
+}
+
+/// Whether a text can be a host's name or IP address.
+fn is_host(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']'))
+}
+
 /// Reads an address.
 ///
 /// # Errors
 /// [`GitError::Address`] for what is no address, for a password in it, and for transports that are not used.
 pub(super) fn parse(text: &str) -> Result<Address, GitError> {
-    let refuse = |problem, hint| GitError::Address { address: Redactor::default().clean(text), problem, hint };
-    let malformed = || {
-        refuse("cannot be read", "write a path, https://host/path.git, ssh://user@host/path.git or user@host:path.git")
-    };
+    let refuse = |problem, hint| GitError::Address { address: redact::address(text), problem, hint };
+    let malformed = || refuse("cannot be read", FORMS);
     if text.trim().is_empty() || text.chars().any(char::is_control) {
         return Err(malformed());
     }
+    if let Some((problem, hint)) = doubt(text) {
+        return Err(refuse(problem, hint));
+    }
     let mut url = gix::url::parse(text).map_err(|_| malformed())?;
-    if url.password().is_some() {
-        return Err(refuse(
-            "holds a password",
-            "take it out of the address, write it into a file, and give that file's path as the password file",
-        ));
+    // A user with an encoded colon would become a password in the header of the request.
+    if url.password().is_some() || url.user().is_some_and(|user| user.contains(':')) {
+        return Err(refuse("holds a password", TAKE_OUT));
+    }
+    if url.host().is_some_and(|host| !is_host(host)) {
+        return Err(refuse("has no host's name where one belongs", FORMS));
     }
     let user = url.user().filter(|user| !user.is_empty()).map(str::to_owned);
     match url.scheme {
@@ -108,6 +148,9 @@ mod tests {
         for (text, expected) in [
             ("/srv/envs.git", "local /srv/envs.git"),
             ("./envs", "local ./envs"),
+            ("./a:b@c", "local ./a:b@c"),
+            ("host-alias:team/x.git", "ssh @host-alias:0 team/x.git"),
+            ("git:team/x.git", "ssh @git:0 team/x.git"),
             ("envs", "local envs"),
             ("file:///srv/my%20envs.git", "local /srv/my envs.git"),
             ("file://localhost/srv/envs.git", "local /srv/envs.git"),
@@ -146,6 +189,29 @@ mod tests {
             "ssh://git:s3cret@host/x",
             "ssh://-oProxyCommand=evil/x",
             "-oProxyCommand@host:x",
+            "https://h/x.git?private_token=s3cret",
+            "https://h/x.git#s3cret",
+            "https:/bob:s3cret@h/x.git",
+            "https:bob:s3cret@h/x.git",
+            "https//bob:s3cret@h/x.git",
+            "htps:/bob:s3cret@h/x.git",
+            "//bob:s3cret@h/x.git",
+            "https://bob:s3cret/x@h/x.git",
+            "https://bob:123/s3cret@h/x.git",
+            "https://bob:s3cr?et@h/x.git",
+            "https://bob:s3cr#et@h/x.git",
+            "https://bob:s3cret\\@h/x.git",
+            "https://bob:s3cret",
+            "https://bob:s3cret%40h/x.git",
+            "https://bob%3As3cret@h/x.git",
+            "ssh://git:s3cret/x@h/x",
+            "ssh://h/x?token=s3cret",
+            "bob:s3cret@h:x",
+            "bob:s3cret@h/x",
+            "bob:s3cret@h://x",
+            "git@h:x.git?token=s3cret",
+            "h/x.git?private_token=s3cret",
+            "foo::https://bob:s3cret@h/x",
             "git@host:-u./evil",
             "ext::sh -c evil",
             "git://host/x",
@@ -156,6 +222,7 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(matches!(error, GitError::Address { .. }), "{text}: {error}");
             assert!(!error.to_string().contains("s3cr") && !error.hint().is_empty(), "{error}");
+            assert!(!text.contains("s3cr") || error.hint().contains("--git-password-file"), "{text}: {}", error.hint());
         }
     }
 }

@@ -1,15 +1,12 @@
 //! Texts from remotes and libraries, made fit to be shown: no secrets, no control characters, a bounded length.
 
-use std::fmt::Write as _;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::shown::{self, MASK};
+
 /// The longest text of a remote that is kept, in bytes.
 const MAX_TEXT: usize = 2048;
-
-/// What replaces a secret.
-const MASK: &str = "***";
 
 /// The forms in which one remote's secret could come back in an error's text.
 #[derive(Clone, Default)]
@@ -42,7 +39,7 @@ impl Redactor {
                 text = text.replace(secret.as_str(), MASK);
             }
         }
-        shorten(userinfo(&text))
+        shorten(urls(&text))
     }
 }
 
@@ -62,23 +59,23 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Masks what stands between `://` and `@` in each URL: `user:password` always, and for http(s) a user alone too, as
-/// tokens are given in that place.
-fn userinfo(text: &str) -> String {
+/// An address of a repository, as it may be shown.
+pub(super) fn address(text: &str) -> String {
+    shorten(shown::address(&printable(text)))
+}
+
+/// Masks user information and queries in each URL.
+fn urls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find("://") {
-        let (before, after) = rest.split_at(start + 3);
-        out.push_str(before);
-        let end = after.find(|c: char| c == '/' || c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
-        let (authority, tail) = after.split_at(end.unwrap_or(after.len()));
-        match authority.rsplit_once('@') {
-            Some((user, host)) if user.contains(':') || !before.ends_with("ssh://") => {
-                let _ = write!(out, "{MASK}@{host}");
-            }
-            _ => out.push_str(authority),
-        }
-        rest = tail;
+    while let Some(colon) = rest.find("://") {
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let start = rest[..colon].trim_end_matches(is_scheme).len();
+        let end = rest[colon..].find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
+        let end = end.map_or(rest.len(), |end| colon + end);
+        out.push_str(&rest[..start]);
+        out.push_str(&shown::url(&rest[start..end]));
+        rest = &rest[end..];
     }
     out.push_str(rest);
     out
@@ -128,6 +125,9 @@ mod tests {
             ("ssh://git@host/x and ssh://git:pw@host/x", "ssh://git@host/x and ssh://***@host/x"),
             ("http://a:b@c@h/x", "http://***@h/x"),
             ("'https://u:p@h'", "'https://***@h'"),
+            ("see https://h/x?token=s3cr#a, then", "see https://h/x?*** then"),
+            ("'https://u:s3c/r@h/x'", "'https://***@h/***'"),
+            ("https://h:8443/x: no", "https://h:8443/x: no"),
             ("nothing here :// @", "nothing here :// @"),
         ] {
             assert_eq!(redactor.clean(text), expected);

@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Invalid,
 }
 
+const NO_TLS: &str = "it does not speak TLS";
+
 /// What went wrong at one host.
 #[derive(Clone, Debug)]
 pub(super) struct RegistryError {
@@ -83,12 +85,12 @@ impl RegistryError {
             .hint(format!(
                 "set the registry's `ca` in larder.yaml under `{host}`, and check that the nodes trust it too"
             )),
-            Some(rustls::Error::InvalidMessage(_)) => new(Kind::Unreachable, "it does not speak TLS".to_owned())
+            Some(rustls::Error::InvalidMessage(_)) => new(Kind::Unreachable, NO_TLS.to_owned())
                 .hint("if it is a plain http registry, say so for it in larder.yaml"),
             Some(other) => new(Kind::Unreachable, format!("no secure connection: {other}"))
                 .hint("check the certificate's names and dates, and this machine's clock"),
             None if error.is_dns() => new(Kind::Unreachable, "its name cannot be resolved".to_owned())
-                .hint("check the host's spelling and the DNS of the controller"),
+                .hint("check the host's spelling and the DNS of this machine"),
             None if error.is_timeout() && error.is_connect() => {
                 new(Kind::Unreachable, "no connection in time".to_owned())
                     .hint("check firewalls, network policies and HTTPS_PROXY")
@@ -101,6 +103,17 @@ impl RegistryError {
                 new(Kind::Invalid, format!("its answer ended early: {}", root(error)))
             }
             None => new(Kind::Unreachable, format!("no answer: {}", root(error))),
+        }
+    }
+
+    /// As said of a mirror, whose failure is not final.
+    pub(super) fn of_mirror(&self) -> String {
+        match self.kind {
+            Kind::NotFound => format!("the mirror {} does not have it: {}", self.host, self.message),
+            Kind::Unreachable if self.message == NO_TLS => {
+                format!("mirror {self}; write `http://{}` if the mirror speaks plain http", self.host)
+            }
+            _ => format!("mirror {self}"),
         }
     }
 
@@ -192,7 +205,15 @@ pub(super) fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{Kind, NO_TLS, RegistryError, printable};
+
+    #[test]
+    fn a_mirrors_failure_says_what_it_means() {
+        let said = |kind, message: &str| RegistryError::new(kind, "m:5000", message).of_mirror();
+        assert_eq!(said(Kind::NotFound, "404"), "the mirror m:5000 does not have it: 404");
+        assert!(said(Kind::Unreachable, NO_TLS).contains("write `http://m:5000`"));
+        assert_eq!(said(Kind::Unavailable, "503"), "mirror m:5000: 503");
+    }
 
     #[test]
     fn bodies_are_shown_short_and_printable() {

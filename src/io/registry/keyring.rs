@@ -49,6 +49,8 @@ pub struct Keyring {
     /// Hosts for which a credential helper is configured; `*` for all.
     helpers: BTreeSet<String>,
     warnings: Vec<String>,
+    /// The pull secrets that it was read from → whether each exists.
+    secrets: BTreeMap<String, bool>,
 }
 
 impl Keyring {
@@ -67,6 +69,7 @@ impl Keyring {
             self.entries.entry(key).or_default().extend(credentials);
         }
         self.helpers.extend(other.helpers);
+        self.secrets.extend(other.secrets);
         for warning in other.warnings {
             self.warn(warning);
         }
@@ -78,6 +81,27 @@ impl Keyring {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
+    }
+
+    /// Notes the pull secret that it was read from, and whether that exists.
+    pub fn note_secret(&mut self, what: &str, exists: bool) {
+        self.secrets.insert(what.to_owned(), exists);
+    }
+
+    /// Why the kubelet has no credential for a reference in the pull secrets that it is given; none when it has one, or
+    /// when this keyring comes from no pull secret.
+    pub fn unusable(&self, reference: &ImageReference) -> Option<String> {
+        if self.secrets.is_empty() || self.matches(reference) {
+            return None;
+        }
+        let named: Vec<&str> = self.secrets.keys().map(String::as_str).collect();
+        let absent: Vec<&str> =
+            self.secrets.iter().filter(|(_, exists)| !**exists).map(|(name, _)| name.as_str()).collect();
+        if !absent.is_empty() {
+            return Some(format!("the pull secret {} does not exist", absent.join(", ")));
+        }
+        let why = self.near_miss(reference).map(|why| format!(": {why}")).unwrap_or_default();
+        Some(format!("the pull secret {} has no key for `{}`{why}", named.join(", "), reference.repository()))
     }
 
     pub(super) fn add_helper(&mut self, host: &str) {

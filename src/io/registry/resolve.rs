@@ -44,9 +44,7 @@ pub(super) async fn resolve(
     }
     // What a pinned reference names is known; that it was found is all there is to learn.
     match pinned.cloned().or(stated) {
-        Some(digest) if Some(&digest) == known => {
-            Ok(ResolvedImage { digest, media_type: stated_type(&head.headers).to_owned(), platforms: None })
-        }
+        Some(digest) if Some(&digest) == known => Ok(answer(digest, stated_type(&head.headers), None)),
         Some(digest) => match get(session, digest.as_str(), Some(&digest), known).await {
             // The tag may have moved since, and the old digest be gone.
             Err(error) if error.kind == Kind::NotFound && pinned.is_none() => {
@@ -57,6 +55,10 @@ pub(super) async fn resolve(
         },
         None => get(session, name, None, known).await,
     }
+}
+
+fn answer(digest: Digest, media_type: &str, platforms: Option<Vec<PlatformManifest>>) -> ResolvedImage {
+    ResolvedImage { digest, media_type: media_type.to_owned(), platforms, warnings: Vec::new() }
 }
 
 /// The manifest by tag or digest, its bytes hashed. The answer is taken whole: digest and content are of one body.
@@ -81,7 +83,7 @@ async fn get(
     }
     let media_type = manifest.media_type.to_owned();
     if known == Some(&digest) {
-        return Ok(ResolvedImage { digest, media_type, platforms: None });
+        return Ok(answer(digest, &media_type, None));
     }
     let platforms = match manifest.content {
         Content::Index(entries) => index(session, entries).await?,
@@ -90,7 +92,7 @@ async fn get(
         }
         Content::Image { config: None, .. } => Vec::new(),
     };
-    Ok(ResolvedImage { digest, media_type, platforms: Some(platforms) })
+    Ok(answer(digest, &media_type, Some(platforms)))
 }
 
 /// The platforms of an index, with the size of each.

@@ -105,9 +105,15 @@ fn explained(environment: &Environment, image: &Image, former: Option<&LockedIma
         || "is not locked yet".to_owned(),
         |former| format!("stays at {} ({})", former.reference, former.digest.short()),
     );
+    let message = format!("{state}: {}", problem.message);
+    located(environment, image, " ", Problem { message, ..problem })
+}
+
+/// Says which image is meant, and where it stands in its file.
+pub(super) fn located(environment: &Environment, image: &Image, then: &str, problem: Problem) -> Problem {
     let place = Location { path: environment.path.clone(), line: image.line, column: 0, length: 0 };
     Problem {
-        message: format!("image `{}` {state}: {}", image.name, problem.message),
+        message: format!("image `{}`{then}{}", image.name, problem.message),
         location: problem.location.or(Some(place)),
         ..problem
     }

@@ -95,6 +95,7 @@ pub(crate) fn index(word: &str, platforms: &[&str]) -> ResolvedImage {
         digest: digest(word),
         media_type: "application/vnd.oci.image.index.v1+json".to_owned(),
         platforms: Some(platforms.iter().map(manifest).collect()),
+        warnings: Vec::new(),
     }
 }
 

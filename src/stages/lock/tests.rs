@@ -180,6 +180,34 @@ fn removed_images_leave_and_renamed_ones_keep_their_entry() {
     }
 }
 
+// Invariant 7: a new name with a new reference that fails is no reason to give up what was there.
+#[test]
+fn removed_images_stay_until_all_that_the_file_names_are_locked() {
+    let old = locked(
+        &batch([environment("research/geo", &[&with(A, "notebook"), &with(B, "r")])]),
+        &answers(&[&format!("{A}=one"), &format!("{B}=two")]),
+    );
+    for images in [vec![with(A2, "python")], vec![with(A2, "python"), with(B, "r")], vec![with(A2, "notebook")]] {
+        let images: Vec<&str> = images.iter().map(String::as_str).collect();
+        let environments = batch([environment("research/geo", &images)]);
+        for resolution in [answered(A2, "!"), Resolution::new()] {
+            let change = change(&environments, &old, &resolution);
+            assert!(change.files.is_empty() && change.moves.is_empty(), "{images:?}: {:?}", change.moves);
+            assert_eq!(change.lock, old);
+            assert_eq!(messages(&change, "research/geo").len(), 1);
+        }
+    }
+    // What is only renamed is not kept twice, and goes on from its entry.
+    let both = batch([environment("research/geo", &[&with(A, "python"), &with(A2, "new")])]);
+    let waiting = change(&both, &old, &answered(A2, "!"));
+    assert_eq!(moves(&waiting), ["notebook one → -", "python - → one"]);
+    let done = change(&both, &waiting.lock, &answered(A2, "three"));
+    assert_eq!(moves(&done), ["new - → three", "r two → -"]);
+    // Back to what was there: it never left.
+    let back = batch([environment("research/geo", &[&with(A, "python")])]);
+    assert_eq!(moves(&change(&back, &old, &answered(A, "one"))), ["notebook one → -", "python - → one", "r two → -"]);
+}
+
 // T10: a held entry moves for nothing; a wish for another reference is said to be held.
 #[test]
 fn a_held_entry_does_not_move() {

@@ -28,28 +28,22 @@ pub(super) fn prune(
     budget: &Prune,
 ) -> Pruned {
     let wanted: BTreeSet<&ObjectId> = manifests.values().flatten().flatten().map(|manifest| &manifest.id).collect();
-    let existing: BTreeSet<EnvironmentId> =
-        inventory.values().filter_map(|entry| environment(&entry.owner)).cloned().collect();
-    let gone = |id: &EnvironmentId| fate(&Owner::Environment(id.clone()), manifests, failures, held) == Fate::Gone;
-    let removed: BTreeSet<EnvironmentId> = existing.iter().filter(|id| gone(id)).cloned().collect();
-    let declared = || manifests.keys().chain(held).filter_map(environment);
-    let present = declared().cloned().collect();
-    let blocked = budget::decide_beside(&existing, &removed, &present, budget).err().map(|blocked| *blocked);
-    let stays = |id: &EnvironmentId| blocked.as_ref().is_some_and(|blocked| blocked.environments.contains(id));
+    let Environments { staying, blocked } = environments(manifests, inventory, held, budget);
 
     // A tenant's records list what its environments hold, so they stay as long as one of these does.
-    let remaining = existing.iter().filter(|id| !removed.contains(id) || stays(id));
-    let tenants: BTreeSet<_> = declared().chain(remaining).map(|id| &id.tenant).collect();
+    let tenants: BTreeSet<_> = declared(manifests, held).chain(&staying).map(|id| &id.tenant).collect();
 
-    let goes = |owner: &Owner| match (fate(owner, manifests, failures, held), owner) {
-        (Fate::Shrunk, _) => true,
+    let goes = |id: &ObjectId, owner: &Owner| match (fate(owner, manifests, failures, held), owner) {
+        (Fate::Shrunk, Owner::Environment(_)) => true,
+        // Nothing that can be said of a tenant is no reason to delete what was said: another one must take its place.
+        (Fate::Shrunk, Owner::Tenant(_)) => has_kind(manifests, owner, id.kind),
         (Fate::Stays, _) => false,
-        (Fate::Gone, Owner::Environment(id)) => !stays(id),
+        (Fate::Gone, Owner::Environment(id)) => !staying.contains(id),
         (Fate::Gone, Owner::Tenant(tenant)) => !tenants.contains(tenant),
     };
     let deletes = inventory.iter().rev().filter(|(id, entry)| {
         // What is already being deleted needs no second request.
-        id.kind != Kind::Namespace && !entry.terminating && !wanted.contains(id) && goes(&entry.owner)
+        id.kind != Kind::Namespace && !entry.terminating && !wanted.contains(id) && goes(id, &entry.owner)
     });
     let deletes = deletes
         .map(|(id, entry)| Change {
@@ -62,6 +56,40 @@ pub(super) fn prune(
         })
         .collect();
     Pruned { deletes, blocked }
+}
+
+/// What becomes of the environments that the target holds something of.
+pub(super) struct Environments {
+    /// Those that stay: in Git, whatever its state, or gone from it and blocked.
+    pub(super) staying: BTreeSet<EnvironmentId>,
+    blocked: Option<Blocked>,
+}
+
+pub(super) fn environments(
+    manifests: &Manifests,
+    inventory: &Inventory,
+    held: &BTreeSet<Owner>,
+    budget: &Prune,
+) -> Environments {
+    let present: BTreeSet<EnvironmentId> = declared(manifests, held).cloned().collect();
+    // What hangs on a finalizer has been removed before, within the budget of then.
+    let owners = inventory.values().filter_map(|entry| Some((environment(&entry.owner)?, entry.terminating)));
+    let existing: BTreeSet<EnvironmentId> =
+        owners.filter(|(id, terminating)| !terminating || present.contains(id)).map(|(id, _)| id.clone()).collect();
+    let removed: BTreeSet<EnvironmentId> = existing.difference(&present).cloned().collect();
+    let blocked = budget::decide_beside(&existing, &removed, &present, budget).err().map(|blocked| *blocked);
+    let stays = |id: &EnvironmentId| blocked.as_ref().is_some_and(|blocked| blocked.environments.contains(id));
+    let staying = existing.into_iter().filter(|id| !removed.contains(id) || stays(id)).collect();
+    Environments { staying, blocked }
+}
+
+/// The environments that are in Git, whatever their state.
+fn declared<'a>(manifests: &'a Manifests, held: &'a BTreeSet<Owner>) -> impl Iterator<Item = &'a EnvironmentId> {
+    manifests.keys().chain(held).filter_map(environment)
+}
+
+fn has_kind(manifests: &Manifests, owner: &Owner, kind: Kind) -> bool {
+    manifests.get(owner).into_iter().flatten().flatten().any(|manifest| manifest.id.kind == kind)
 }
 
 /// Whether and why an owner's surplus objects go.

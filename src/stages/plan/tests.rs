@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::{
+    digest::Digest,
     fields::Fields,
+    lock::{Lock, LockedImage, Lockfile},
     manifest::{Comparison, InventoryEntry, Kind, MANIFEST_ANNOTATION},
     name::EnvironmentId,
     settings::Confirmed,
@@ -224,6 +226,148 @@ fn what_is_being_deleted_is_neither_changed_nor_deleted_again() {
     let plan = plan(&manifests, &inventory, BTreeMap::new(), &no_one(), &generous());
     assert!(plan.changes.is_empty());
     assert!(plan.failures[&owner("a/e")].to_string().contains("ConfigMap/ns/one is being deleted"));
+    let lingering = plan.failures[&owner("a/f")].to_string();
+    assert!(lingering.starts_with("ConfigMap/ns/old is being deleted and waits for its finalizers"), "{lingering}");
+    assert_eq!(plan.failures.len(), 2);
+}
+
+#[test]
+fn what_hangs_on_a_finalizer_is_said_until_it_is_gone_and_keeps_nothing_else() {
+    // An environment that is gone from Git and one that is well: one object of each hangs.
+    let manifests = wanted(&[manifest("a/e", Kind::ServiceAccount, "e")]);
+    let mut inventory = inventory(&[
+        (Kind::ServiceAccount, "e", "a/e"),
+        (Kind::DaemonSet, "surplus", "a/e"),
+        (Kind::DaemonSet, "f", "a/f"),
+        (Kind::ServiceAccount, "f", "a/f"),
+        (Kind::Namespace, "ns", "a"),
+    ]);
+    for id in [id(Kind::DaemonSet, "surplus"), id(Kind::DaemonSet, "f"), id(Kind::Namespace, "ns")] {
+        inventory.get_mut(&id).unwrap().terminating = true;
+    }
+    let plan = plan(&manifests, &inventory, BTreeMap::new(), &no_one(), &generous());
+    assert_eq!(lines(&plan), ["Unchanged ServiceAccount/ns/e", "Delete ServiceAccount/ns/f"]);
+    let failed: Vec<String> = plan.failures.keys().map(ToString::to_string).collect();
+    assert_eq!(failed, ["a/e", "a/f"]);
+    let problem = &plan.failures[&owner("a/f")].problems()[0];
+    assert_eq!(problem.category, Category::Cluster, "so that it is looked at again");
+    assert!(problem.hint.as_ref().unwrap().contains("kubectl get daemonset f -n ns"));
+}
+
+#[test]
+fn what_is_being_deleted_already_is_no_removal_of_this_pass() {
+    // T22a: of four, two hang and the third goes; one is always within the budget.
+    let manifests = wanted(&[manifest("a/e", Kind::DaemonSet, "e")]);
+    let mut inventory = inventory(&[
+        (Kind::DaemonSet, "e", "a/e"),
+        (Kind::DaemonSet, "f", "a/f"),
+        (Kind::DaemonSet, "g", "a/g"),
+        (Kind::DaemonSet, "h", "a/h"),
+    ]);
+    for name in ["g", "h"] {
+        inventory.get_mut(&id(Kind::DaemonSet, name)).unwrap().terminating = true;
+    }
+    let plan = plan(&manifests, &inventory, BTreeMap::new(), &no_one(), &strict());
+    assert_eq!(lines(&plan), ["Unchanged DaemonSet/ns/e", "Delete DaemonSet/ns/f"]);
+    assert!(plan.blocked.is_none());
+}
+
+/// A lock with the lockfiles of these environments; that of `a/x!` is there and empty, that of `a/x?` cannot be read.
+fn lock(environments: &[&str]) -> Lock {
+    let image = LockedImage {
+        reference: "quay.io/t/a:1".parse().unwrap(),
+        digest: Digest::sha256(b"a"),
+        media_type: String::new(),
+        platforms: vec![],
+        previous: vec![],
+        hold: None,
+    };
+    let entry = |text: &&str| {
+        let name = text.trim_end_matches(['!', '?']);
+        let lockfile = match text.chars().last() {
+            Some('!') => Ok(Lockfile::default()),
+            Some('?') => Err(Problem::new(Category::Lock, "no YAML").into()),
+            _ => Ok(Lockfile { images: [("n".parse().unwrap(), image.clone())].into() }),
+        };
+        (name.parse().unwrap(), lockfile)
+    };
+    environments.iter().map(entry).collect()
+}
+
+// Invariant 2: a lock that is gone, unreadable or empty deletes no records and takes no line out of them.
+#[test]
+fn records_stay_while_a_puller_stays_that_the_lock_does_not_know() {
+    let live = inventory(&[
+        (Kind::ConfigMap, "records", "a"),
+        (Kind::DaemonSet, "e", "a/e"),
+        (Kind::DaemonSet, "f", "a/f"),
+        (Kind::ConfigMap, "records-b", "b"),
+        (Kind::DaemonSet, "g", "b/g"),
+    ]);
+    let unlocked = || Err(Problem::new(Category::Lock, "none of the environment's images is locked yet").into());
+    // the lock, environments whose manifests fail, those that are held, gone ones, whether the records are written
+    let cases: [(&[&str], &[&str], &[&str], &[&str], bool); 9] = [
+        (&["a/e", "a/f"], &[], &[], &[], true),
+        (&["a/e", "a/f"], &["a/e"], &[], &[], true),
+        (&["a/e"], &["a/f"], &[], &[], false),
+        (&["a/e", "a/f!"], &["a/f"], &[], &[], false),
+        (&["a/e"], &[], &["a/f"], &[], false),
+        // New, and nothing of it in the cluster.
+        (&["a/e", "a/f"], &["a/new"], &[], &[], true),
+        // Gone, and within the budget.
+        (&["a/e"], &[], &[], &["a/f"], true),
+        // Gone, and blocked.
+        (&[], &[], &[], &["a/e", "a/f"], false),
+        // Its failure is that of the tenant's manifests.
+        (&["a/e", "a/f?"], &[], &["a/f"], &[], true),
+    ];
+    for (locked, failing, held, gone, written) in cases {
+        let case = format!("{locked:?} {failing:?} {held:?} {gone:?}");
+        let mut manifests = wanted(&[
+            manifest("a", Kind::Namespace, "ns"),
+            manifest("a", Kind::ConfigMap, "records"),
+            manifest("b", Kind::ConfigMap, "records-b"),
+            manifest("a/e", Kind::DaemonSet, "e"),
+            manifest("a/f", Kind::DaemonSet, "f"),
+            manifest("b/g", Kind::DaemonSet, "g"),
+        ]);
+        manifests.retain(|of, _| gone.iter().chain(held).all(|id| *of != owner(id)));
+        manifests.extend(failing.iter().map(|id| (owner(id), unlocked())));
+        let held: BTreeSet<Owner> = held.iter().map(|id| owner(id)).collect();
+        let lock = lock(&[locked, &["b/g"]].concat());
+        let manifests = hold_records(manifests, &live, &lock, &held, &strict());
+        let kinds: Vec<Kind> =
+            manifests[&owner("a")].as_ref().unwrap().iter().map(|manifest| manifest.id.kind).collect();
+        let expected = if written { vec![Kind::Namespace, Kind::ConfigMap] } else { vec![Kind::Namespace] };
+        assert_eq!(kinds, expected, "{case}");
+        assert_eq!(manifests[&owner("b")].as_ref().unwrap().len(), 1, "{case}: other tenants go on");
+
+        let verdicts = BTreeMap::from([(id(Kind::Namespace, "ns"), verdict(Action::Unchanged))]);
+        let plan = plan(&manifests, &live, verdicts, &held, &strict());
+        assert!(!lines(&plan).iter().any(|line| line.contains("Delete ConfigMap")), "{case}: {:?}", lines(&plan));
+    }
+}
+
+#[test]
+fn records_are_deleted_only_for_others_or_with_the_last_environment() {
+    let live = inventory(&[(Kind::ConfigMap, "records", "a"), (Kind::DaemonSet, "e", "a/e")]);
+    let run = |manifests: &Manifests, prune: &Prune| {
+        let verdicts =
+            manifests.values().flatten().flatten().map(|manifest| (manifest.id.clone(), verdict(Action::Create)));
+        lines(&plan(manifests, &live, verdicts.collect(), &no_one(), prune))
+    };
+    let namespace = manifest("a", Kind::Namespace, "ns");
+    // Nothing is locked any more, so that only the namespace is rendered.
+    let mut nothing_locked = wanted(std::slice::from_ref(&namespace));
+    nothing_locked.insert(owner("a/e"), Err(Problem::new(Category::Lock, "not locked").into()));
+    assert_eq!(run(&nothing_locked, &generous()), ["Create Namespace/ns"]);
+    // Under another name.
+    let renamed = wanted(&[namespace, manifest("a", Kind::ConfigMap, "other"), manifest("a/e", Kind::DaemonSet, "e")]);
+    assert_eq!(
+        run(&renamed, &strict()),
+        ["Create Namespace/ns", "Create ConfigMap/ns/other", "Create DaemonSet/ns/e", "Delete ConfigMap/ns/records"]
+    );
+    assert_eq!(run(&Manifests::new(), &generous()), ["Delete DaemonSet/ns/e", "Delete ConfigMap/ns/records"]);
 }
 
 /// An object as the server keeps it.

@@ -160,11 +160,16 @@ impl PullerData {
     }
 }
 
-/// The images that are locked, in the environment's order, then the former digests that are retained; each digest of a
-/// repository once, so that an image is not pulled by two containers. A former one that the tenant may not use any more is
-/// let go.
+/// The images that are locked, in the environment's order, then those that only the lockfile still has, then the former
+/// digests that are retained; each digest of a repository once, so that an image is not pulled by two containers. A former
+/// one that the tenant may not use any more is let go.
 pub fn images(environment: &Environment, tenant: &Tenant, lockfile: &Lockfile) -> Vec<ImageData> {
-    let locked = || environment.images.iter().filter_map(|i| Some((&i.name, lockfile.images.get(&i.name)?)));
+    let named: BTreeSet<&Name> = environment.images.iter().map(|image| &image.name).collect();
+    let rest = || lockfile.images.iter().filter(|(name, _)| !named.contains(name));
+    let locked = || {
+        let named = environment.images.iter().filter_map(|i| lockfile.images.get_key_value(&i.name));
+        named.chain(rest())
+    };
     let current = locked().map(|(name, image)| ImageData {
         slug: names::image(name),
         pinned: image.reference.pinned(&image.digest),

@@ -9,7 +9,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use wiremock::{Request as Received, ResponseTemplate};
 
 use super::support::{CANARY, Fake, Given, Image, challenge, client, header, keyring, plain, request, resolve, status};
-use crate::{io::registry::Keyring, model::failure::Category};
+use crate::{
+    io::registry::Keyring,
+    model::{failure::Category, resolution::CredentialSource},
+};
 
 fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
@@ -345,4 +348,36 @@ async fn a_redirects_target_gets_no_credentials_by_its_own_challenge() {
     assert_eq!(failure.category(), Category::Credentials, "{failure}");
     assert!(failure.to_string().contains("not sent there"), "{failure}");
     assert!(service.log().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_pull_secret_that_the_nodes_cannot_use_is_no_reason_to_stop_but_is_said() {
+    let image = Image::new();
+    let fake = Fake::with(&image).await;
+    let of = |exists, entries: &[(&str, &str, &str)]| {
+        let mut keyring = keyring(entries);
+        keyring.note_secret("Secret/ns/pull", exists);
+        keyring
+    };
+    let host = fake.host();
+    let no_key = format!("Secret/ns/pull has no key for `{host}/team/app`");
+    for (keyring, expected) in [
+        (of(false, &[]), Some("the pull secret Secret/ns/pull does not exist")),
+        (of(true, &[("quay.io", "u", CANARY)]), Some(no_key.as_str())),
+        (of(true, &[(&host, "u", CANARY)]), None),
+        // Not read from a Secret: nothing is known of it.
+        (Keyring::default(), None),
+    ] {
+        let mut request = request(&format!("{host}/team/app:1"), None);
+        let names = vec!["pull".to_owned()];
+        request.credentials = CredentialSource::Secrets { namespace: "ns".to_owned(), names };
+        let answer = client(&plain(&[&fake])).resolve(request, &Given::both(&keyring)).await.unwrap();
+        assert_eq!(answer.digest, image.digest());
+        let said: Vec<String> = answer.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), usize::from(expected.is_some()), "{said:?}");
+        for text in said {
+            let command = format!("--namespace ns create secret docker-registry pull --docker-server={host}");
+            assert!(text.contains(expected.unwrap()) && text.contains(&command) && !text.contains(CANARY), "{text}");
+        }
+    }
 }

@@ -242,6 +242,18 @@ fn only_what_is_locked_is_rendered() {
     assert_eq!(owners(&world), ["research", "research/geo"], "its namespace is there for pull secrets, and no records");
 }
 
+// Invariant 7: the nodes keep what the lock keeps, whatever the file names by now.
+#[test]
+fn entries_that_only_the_lockfile_has_are_held_after_the_files_own() {
+    let mut world = world();
+    world.add("research/geo", &[("a", "quay.io/t/a:1"), ("z", "quay.io/t/z:1")]);
+    let pod = |world: &World| images_of(&world.puller()["spec"]["template"]["spec"], "containers");
+    world.environment("research/geo").images.remove(0);
+    assert_eq!(pod(&world), [pinned("quay.io/t/z:1"), pinned("quay.io/t/a:1")]);
+    world.environment("research/geo").images = vec![image("new", "quay.io/t/new:1")];
+    assert_eq!(pod(&world), [pinned("quay.io/t/a:1"), pinned("quay.io/t/z:1")]);
+}
+
 #[test]
 fn failed_and_suspended_environments_have_no_entry_but_stay_in_the_records() {
     let mut world = world();
