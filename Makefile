@@ -48,4 +48,4 @@ cluster-down: ## stop the cluster and remove its state
 	@$(cluster)/down
 
 parts:
-	@$(cluster)/install kubernetes git-server private-registry buildkit base-image
+	@$(cluster)/install kubernetes git-server gitea private-registry buildkit base-image

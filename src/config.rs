@@ -10,7 +10,13 @@ use std::{
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use crate::io::git;
+use crate::{
+    io::{
+        forge::{self, Forge},
+        git,
+    },
+    model::failure::{Category, Problem},
+};
 
 /// The environment repository: a folder, or a Git repository at a commit.
 #[derive(Clone, Debug, Args)]
@@ -188,6 +194,49 @@ pub struct RegistryOptions {
     /// A docker config.json with credentials for images that name no pull secret.
     #[arg(long, value_name = "FILE", env = "LARDER_REGISTRY_CONFIG")]
     pub registry_config: Option<PathBuf>,
+}
+
+/// The forge that holds the repository: Gitea, GitHub or GitLab.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Forge")]
+pub struct ForgeOptions {
+    /// Which forge holds the repository.
+    #[arg(long, value_enum, value_name = "KIND", requires = "forge_repo", requires = "forge_token_file")]
+    pub forge: Option<forge::Kind>,
+    /// The forge's address, as a browser has it; by default GitHub's or GitLab's own.
+    #[arg(long, value_name = "URL", requires = "forge")]
+    pub forge_url: Option<String>,
+    /// The repository at the forge: owner/name.
+    #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
+    pub forge_repo: Option<String>,
+    /// A file with a token for the forge. It is read anew at each use, so that it can be rotated.
+    #[arg(long, value_name = "FILE", requires = "forge")]
+    pub forge_token_file: Option<PathBuf>,
+    /// A file of certificates to be trusted beside the system's.
+    #[arg(long, value_name = "FILE", requires = "forge")]
+    pub forge_ca_file: Option<PathBuf>,
+}
+
+impl ForgeOptions {
+    /// The forge, if one is named.
+    ///
+    /// # Errors
+    /// When an option cannot be used.
+    pub fn open(&self) -> Result<Option<Forge>, Problem> {
+        let Some(kind) = self.forge else { return Ok(None) };
+        let missing = |flag: &str| {
+            Problem::new(Category::Forge, format!("{flag} is missing"))
+                .hint("--forge needs --forge-repo and --forge-token-file")
+        };
+        Forge::new(forge::Options {
+            kind,
+            url: self.forge_url.clone(),
+            repository: self.forge_repo.clone().ok_or_else(|| missing("--forge-repo"))?,
+            token_file: self.forge_token_file.clone().ok_or_else(|| missing("--forge-token-file"))?,
+            ca_file: self.forge_ca_file.clone(),
+        })
+        .map(Some)
+    }
 }
 
 /// How data is printed.

@@ -82,8 +82,12 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
     }
 
     /// Runs passes until `shutdown`. A pass that is under way then ends its present write and leaves the rest.
-    /// `observe` sees each pass, or why it could not start.
-    pub async fn run(&mut self, shutdown: &CancellationToken, mut observe: impl FnMut(&Result<Pass, RunError>)) {
+    /// `observe` sees each pass, or why it could not start, and the tip that it was started on, if that is known.
+    pub async fn run(
+        &mut self,
+        shutdown: &CancellationToken,
+        mut observe: impl FnMut(Option<&CommitId>, &Result<Pass, RunError>),
+    ) {
         while !shutdown.is_cancelled() {
             let tip = tokio::select! {
                 tip = self.tip() => tip,
@@ -93,7 +97,7 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                 Ok(Tip::Commit(tip)) => {
                     if self.must_pass(&tip) {
                         let result = self.pass(&tip, shutdown).await;
-                        observe(&result);
+                        observe(Some(&tip), &result);
                     }
                     true
                 }
@@ -102,11 +106,11 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                     false
                 }
                 Ok(Tip::Gone { branch }) => {
-                    observe(&Err(gone(&branch).into()));
+                    observe(None, &Err(gone(&branch).into()));
                     false
                 }
                 Err(error) => {
-                    observe(&Err(error));
+                    observe(None, &Err(error));
                     false
                 }
             };

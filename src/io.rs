@@ -4,6 +4,7 @@ pub mod cluster;
 pub mod credentials;
 pub mod directory;
 pub mod folder;
+pub mod forge;
 pub mod git;
 pub(crate) mod links;
 pub mod registry;

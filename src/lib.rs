@@ -8,8 +8,10 @@
 //! ```
 //!
 //! Modules in reading order: [`model`] (plain data), [`stages`] (pure decisions), [`io`] (whatever blocks), [`pipeline`]
-//! (one pass), [`controller`] (when a pass runs), [`server`] (health and metrics), [`cli`] (the verbs).
+//! (one pass), [`controller`] (when a pass runs),
+//! [`announce`] (commit statuses), [`server`] (health and metrics), [`cli`] (the verbs).
 
+pub mod announce;
 pub mod cli;
 pub mod config;
 pub mod controller;

@@ -8,6 +8,7 @@ pub mod digest;
 pub mod environment;
 pub mod failure;
 pub mod fields;
+pub mod forge;
 pub mod history;
 pub mod lint;
 pub mod lock;

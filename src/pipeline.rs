@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     io::{
         cluster::{self, Cluster},
+        forge::Forge,
         git,
         registry::Credentials,
         repository::Repository,
@@ -35,6 +36,7 @@ use crate::{
 
 pub mod audit;
 mod memory;
+mod propose;
 mod push;
 
 pub use memory::Memory;
@@ -51,6 +53,8 @@ pub struct World<C, K> {
     pub cluster: C,
     /// Credentials for registries.
     pub credentials: K,
+    /// Where the repository's pull requests are, if larder may make some.
+    pub forge: Option<Forge>,
     /// What holds for all passes.
     pub options: Options,
 }
@@ -134,6 +138,7 @@ pub async fn pass<C: Cluster, K: Credentials>(
         commit: Some(locked.commit.to_string()),
         lock_commit: locked.lock_commit.as_ref().map(ToString::to_string),
         lock_problem: locked.problem.clone(),
+        lock_proposal: locked.proposal.clone(),
         environments: &locked.environments,
         lock: &locked.change,
         applied: &applied,

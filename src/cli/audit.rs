@@ -1,5 +1,7 @@
 //! What the audit's verbs share: the repository they ask, moments as people write them, tables as CSV.
 
+use std::path::{Path, PathBuf};
+
 use clap::ValueEnum;
 use jiff::{Span, Timestamp, Zoned, civil, tz::TimeZone};
 
@@ -7,7 +9,10 @@ use super::{CliError, Printer, session};
 use crate::{
     config::SourceOptions,
     io::{folder, repository::Repository},
-    model::history::{CommitInfo, CommitTime},
+    model::{
+        failure::{Category, Problem},
+        history::{CommitInfo, CommitTime},
+    },
     pipeline::audit::Moment,
 };
 
@@ -28,8 +33,21 @@ pub fn repository(source: SourceOptions) -> Result<(std::sync::Arc<Repository>, 
     if source.repo.is_some() {
         return session::repository(&source);
     }
-    let (repository, path) = session::local_repository(&folder::find_root(&session::current_folder()?)?)?;
+    let start = std::env::current_dir().map_err(|error| CliError::io("the current folder cannot be read", &error))?;
+    let (repository, path) = local_repository(&start)?;
     session::repository(&source.with_local(&repository, path))
+}
+
+/// The repository around the environment repository that holds `start`, and where in it that is.
+fn local_repository(start: &Path) -> Result<(PathBuf, Option<String>), CliError> {
+    let root = folder::find_root(start)?;
+    let Some(repository) = root.ancestors().find(|folder| folder.join(".git").exists()) else {
+        return Err(Problem::new(Category::Git, format!("{} is in no Git repository", root.display()))
+            .hint("name one with --repo")
+            .into());
+    };
+    let path = root.strip_prefix(repository).ok().map(|path| path.display().to_string());
+    Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
 }
 
 /// Which end of a day a date means.

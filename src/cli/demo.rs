@@ -161,6 +161,7 @@ impl Story {
             repository,
             cluster: AnyTarget::Directory(Directory::new(self.folder.join("manifests"), "default".to_owned())),
             credentials: StoredCredentials::new(None, None)?,
+            forge: None,
             options: Options {
                 render: render::Options { instance: "default".to_owned() },
                 lock_mode: LockMode::Commit,

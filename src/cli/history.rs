@@ -58,6 +58,10 @@ pub struct History {
 impl History {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let (repository, _cache) = audit::repository(self.source)?;
+        let nothing = self.environment.as_ref().map_or_else(
+            || "nothing was locked, as far as that is asked for".to_owned(),
+            |id| format!("no commit has changed {}, as far as that is asked for", id.lock_path()),
+        );
         let query = HistoryQuery {
             environment: self.environment,
             image: self.image,
@@ -66,7 +70,7 @@ impl History {
             until: self.until,
             limit: Some(self.limit).filter(|limit| *limit > 0),
         };
-        write(printer, &history(&repository, query).await?, self.output);
+        write(printer, &history(&repository, query).await?, self.output, &nothing);
         Ok(Exit::Success)
     }
 }
@@ -75,11 +79,11 @@ impl History {
 pub async fn print(printer: &mut Printer, source: &SourceOptions, limit: usize) -> Result<(), CliError> {
     let (repository, _cache) = session::repository(source)?;
     let query = HistoryQuery { limit: Some(limit), ..HistoryQuery::default() };
-    write(printer, &history(&repository, query).await?, AnswerFormat::Text);
+    write(printer, &history(&repository, query).await?, AnswerFormat::Text, "nothing has been locked yet");
     Ok(())
 }
 
-fn write(printer: &mut Printer, history: &Answer, output: AnswerFormat) {
+fn write(printer: &mut Printer, history: &Answer, output: AnswerFormat, nothing: &str) {
     match output {
         AnswerFormat::Json => return printer.json(history),
         AnswerFormat::Csv => audit::csv(printer, &HEADER, rows(history)),
@@ -93,7 +97,7 @@ fn write(printer: &mut Printer, history: &Answer, output: AnswerFormat) {
             }
             printer.text(&text);
             if history.entries.is_empty() {
-                printer.note("nothing was locked, as far as that is asked for");
+                printer.note(nothing);
             }
         }
     }

@@ -1,4 +1,6 @@
-//! `larder plan`: what would be done to the target.
+//! `larder plan`: what would be done to the target, or what changes between two revisions.
+
+mod review;
 
 use std::collections::BTreeMap;
 
@@ -7,9 +9,9 @@ use serde::Serialize;
 
 use super::{CliError, Exit, Printer, session};
 use crate::{
-    config::{OutputFormat, SourceOptions, TargetOptions},
+    config::{ForgeOptions, OutputFormat, SourceOptions, TargetOptions},
     model::{
-        failure::Failure,
+        failure::{Category, Failure, Problem},
         name::EnvironmentId,
         plan::{Action, Change, Plan as ModelPlan},
     },
@@ -17,22 +19,73 @@ use crate::{
     stages::render,
 };
 
-/// Show what `apply` would change: a unified diff of each object, by the server's own dry run
+/// Show what `apply` would change, or what changes between two revisions
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder plan                                the folder you are in against the cluster
   larder plan --repo URL --branch next       a branch, before it is merged
   larder plan --target dir:manifests         against a folder of manifests
+  larder plan --from main                    what your uncommitted files change; needs no cluster and no registry
+  larder plan --from main --to HEAD --output markdown
+  larder plan --from BASE --to HEAD --comment --pull-request 7 --forge gitea \\
+    --forge-url https://git.example.com --forge-repo team/environments --forge-token-file token
 
-Exit code 0: nothing to do. 2: there are changes. 1: something failed.")]
+Exit code 0: nothing to do. 2: there are changes. 1: something failed, or is wrong in the change.")]
 pub struct Plan {
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
     target: TargetOptions,
+    #[command(flatten)]
+    revisions: Revisions,
+    #[command(flatten)]
+    forge: ForgeOptions,
     /// How the plan is printed.
     #[arg(long, value_enum, default_value_t)]
-    output: OutputFormat,
+    output: PlanFormat,
+}
+
+/// Two revisions, and where what changes between them is told.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Two revisions")]
+struct Revisions {
+    /// Compare this revision of the repository with --to.
+    #[arg(long, value_name = "REV")]
+    from: Option<String>,
+    /// The later revision; by default the files of the folder, or the branch of --repo.
+    #[arg(long, value_name = "REV", requires = "from")]
+    to: Option<String>,
+    /// Whom to ask beside the two revisions: `server` adds node counts and the cluster's own dry run.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t, requires = "from")]
+    dry_run: DryRun,
+    /// Post the plan as a comment on --pull-request, or update the one that is there.
+    #[arg(long, requires = "from", requires = "pull_request", requires = "forge")]
+    comment: bool,
+    /// The pull request's number.
+    #[arg(long, value_name = "NUMBER", requires = "comment")]
+    pull_request: Option<u64>,
+}
+
+/// Whom to ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum DryRun {
+    /// Nobody.
+    #[default]
+    None,
+    /// The API server.
+    Server,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum PlanFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+    /// For a pull request; with --from.
+    Markdown,
 }
 
 /// A plan as JSON, with the environments that have none.
@@ -45,6 +98,17 @@ struct Output<'a> {
 
 impl Plan {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        if self.revisions.from.is_some() {
+            return review::run(self, printer).await;
+        }
+        let output = match self.output {
+            PlanFormat::Text => OutputFormat::Text,
+            PlanFormat::Json => OutputFormat::Json,
+            PlanFormat::Markdown => {
+                let problem = Problem::new(Category::Git, "--output markdown compares two revisions");
+                return Err(problem.hint("say from which one with --from, for example --from main").into());
+            }
+        };
         let source = session::source(&self.source).await?;
         let environments = session::load(&source)?;
         environments.warnings.iter().for_each(|warning| printer.warning(warning));
@@ -54,7 +118,7 @@ impl Plan {
         let manifests = render_locked(&environments, &change, &options);
         let plan = compare(&target, &environments, &change, manifests, &session::revision(&source)).await?;
         let broken = session::report_broken(printer, &environments, &[]);
-        match self.output {
+        match output {
             OutputFormat::Json => printer.json(&Output { plan: &plan, broken: session::broken(&environments) }),
             OutputFormat::Text => print(printer, &plan),
         }

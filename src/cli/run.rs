@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CliError, Exit, Printer, plan, session};
 use crate::{
-    config::{OutputFormat, RegistryOptions, SourceOptions, Target, TargetOptions, parse_duration},
+    announce::Announcer,
+    config::{ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, Target, TargetOptions, parse_duration},
     controller::Controller,
-    io::{credentials::StoredCredentials, target::AnyTarget},
+    io::{credentials::StoredCredentials, git::CommitId, target::AnyTarget},
     model::{
         failure::{Category, Problem},
         plan::{Action, Outcome},
@@ -30,6 +31,8 @@ use crate::{
   larder run --repo . --once --follow                    apply what is committed in the repository you are in
   larder run --repo URL --path clusters/eu --follow      apply what another larder locks
   larder run --repo URL --target dir:manifests --once    render for Argo CD or Flux
+  larder run --repo URL --lock-mode branch --forge gitea --forge-url https://git.example.com \
+    --forge-repo team/environments --forge-token-file token     propose the lock, tell how commits stand
 
 A pass is noted in the ConfigMap larder-status, for `larder status`.
 Exit code of --once: 0 when all went well, 1 when something failed. Everything else still went on.")]
@@ -40,6 +43,11 @@ pub struct Run {
     target: TargetOptions,
     #[command(flatten)]
     registry: RegistryOptions,
+    #[command(flatten)]
+    forge: ForgeOptions,
+    /// How lock changes get into the branch; by default as larder.yaml says.
+    #[arg(long, value_enum, value_name = "MODE", conflicts_with = "follow")]
+    lock_mode: Option<LockModeOption>,
     /// Time between two looks at the branch's tip, a tenth more or less.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     interval: Duration,
@@ -58,6 +66,15 @@ pub struct Run {
     /// How the pass of --once is printed.
     #[arg(long, value_enum, default_value_t, requires = "once")]
     output: OutputFormat,
+}
+
+/// How lock changes get into the branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum LockModeOption {
+    /// They are pushed to the branch itself.
+    Commit,
+    /// They are proposed from a branch of larder's own, by one pull request where --forge names a forge.
+    Branch,
 }
 
 impl Run {
@@ -82,18 +99,32 @@ impl Run {
             AnyTarget::Kube(cluster) => Some(cluster.clone()),
             AnyTarget::Directory(_) => None,
         };
+        let secrets_cluster = secrets.clone();
         let credentials = StoredCredentials::new(secrets, self.registry.registry_config.as_deref())?;
         let options = Options {
             render: render::Options { instance: self.target.instance.clone() },
-            lock_mode: if self.follow { LockMode::Follow } else { LockMode::Commit },
+            lock_mode: match self.lock_mode {
+                _ if self.follow => LockMode::Follow,
+                None => LockMode::Configured,
+                Some(LockModeOption::Commit) => LockMode::Commit,
+                Some(LockModeOption::Branch) => LockMode::Branch,
+            },
             halt_before: self.halt_before,
         };
         let shutdown = shutdown_on_signal()?;
         let metrics = Arc::new(Metrics::new(self.interval.saturating_mul(10).max(Duration::from_secs(600))));
-        let world = World { repository, cluster: target, credentials, options };
+        let forge = self.forge.open()?;
+        let mut announcer = forge.clone().map(|forge| {
+            let cluster = secrets_cluster.clone();
+            Announcer::new(forge, cluster, options.render.clone())
+        });
+        let world = World { repository, cluster: target, credentials, forge, options };
         if self.once {
             let mut controller = Controller::new(world, self.interval, metrics);
             let pass = controller.once(&shutdown).await?;
+            if let (Some(announcer), Some(pass)) = (&mut announcer, &pass) {
+                announcer.announce(pass).await;
+            }
             return Ok(pass.map_or(Exit::Success, |pass| {
                 print(printer, &pass, self.output);
                 if pass.is_sound() { Exit::Success } else { Exit::Failure }
@@ -108,7 +139,14 @@ impl Run {
         if matches!(self.target.target, Target::Cluster) {
             world.cluster.watch(&shutdown).await;
         }
-        Controller::new(world, self.interval, metrics).run(&shutdown, log).await;
+        let mut announcing = announcer.map(|announcer| announcer.start(&shutdown));
+        let observe = |tip: Option<&CommitId>, result: &Result<Pass, RunError>| {
+            log(result);
+            if let Some(announcing) = &mut announcing {
+                announcing.pass_ended(tip, result);
+            }
+        };
+        Controller::new(world, self.interval, metrics).run(&shutdown, observe).await;
         tracing::info!("ended");
         Ok(Exit::Success)
     }
@@ -213,6 +251,9 @@ pub fn print_report(printer: &mut Printer, report: &PassReport) {
     let rest = report.strays.iter().chain(&report.lock_problem).chain(&report.blocked);
     for problem in report.tenants.values().flatten().chain(rest) {
         printer.problem(problem);
+    }
+    if let Some(place) = &report.lock_proposal {
+        printer.line(&format!("lock changes wait to be merged: {place}"));
     }
     if let Some(commit) = &report.lock_commit {
         printer.line(&format!("lock commit {commit}"));

@@ -78,16 +78,20 @@ pub fn local_repository(root: &Path) -> Result<(PathBuf, Option<String>), Proble
     Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
 }
 
+/// The same options with a repository: `--repo`, or the one around the folder that larder is started in.
+pub fn with_repository(options: &SourceOptions) -> Result<SourceOptions, CliError> {
+    if options.repo.is_some() {
+        return Ok(options.clone());
+    }
+    let start = current_folder()?;
+    // At another revision there may be a larder.yaml where now is none.
+    let (repository, path) = local_repository(&folder::find_root(&start).unwrap_or(start))?;
+    Ok(options.clone().with_local(&repository, path))
+}
+
 /// The files of a revision: a commit's identity, a branch, a tag, or what else Git understands.
 pub async fn source_at(options: &SourceOptions, revision: &str) -> Result<Source, CliError> {
-    let options = match &options.repo {
-        Some(_) => options.clone(),
-        None => {
-            let (repository, path) = local_repository(&folder::find_root(&current_folder()?)?)?;
-            options.clone().with_local(&repository, path)
-        }
-    };
-    let (repository, _cache) = repository(&options)?;
+    let (repository, _cache) = repository(&with_repository(options)?)?;
     let commit = repository.revision(revision).await.map_err(Problem::from)?;
     let snapshot = repository.fetch(&commit).await.map_err(Problem::from)?;
     Ok(Source { snapshot, root: None })

@@ -9,6 +9,7 @@ mod connect;
 mod impersonate;
 mod inventory;
 pub mod kube;
+mod nodes;
 mod observe;
 mod patch;
 mod path;

@@ -22,6 +22,7 @@ mod remote_error;
 mod report;
 mod session;
 mod shown;
+mod side;
 mod tree;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
@@ -29,6 +30,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
 pub use credentials::Credentials;
 pub use error::{GitError, PushError};
 pub use history::{Ledger, Query};
+pub(crate) use redact::Redactor;
+pub use side::Rebuilt;
 pub(crate) use tree::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS};
 
 use crate::model::snapshot::Snapshot;
@@ -200,7 +203,7 @@ impl Repository {
         if let Address::Local(folder) = &self.address {
             let repository = local::open(&self.options, folder)?;
             let object = repository.rev_parse_single(revision).map_err(|_| unknown())?.object();
-            let commit = object.and_then(|object| object.peel_to_commit()).map_err(|_| unknown())?;
+            let commit = object.and_then(gix::Object::peel_to_commit).map_err(|_| unknown())?;
             return Ok(CommitId(commit.id));
         }
         let branch = refs::full_name(revision).map_err(|_| unknown())?;

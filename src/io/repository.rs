@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::git::{self, CommitId, Draft, GitError, Ledger, PushError, Pushed, Tip};
+use super::git::{self, CommitId, Draft, GitError, Ledger, PushError, Pushed, Rebuilt, Tip};
 use crate::model::{
     failure::{Category, Problem},
     snapshot::Snapshot,
@@ -61,12 +61,38 @@ impl Repository {
     ) -> Result<Pushed, PushError> {
         let (parent, changes, message) = (*parent, changes.clone(), message.to_owned());
         self.blocking(move |repository| {
-            // A clock before 1970 is no reason to fail.
-            let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-            repository.commit_and_push(&Draft { parent, changes: &changes, message: &message, seconds })
+            let draft = Draft { parent, changes: &changes, message: &message, seconds: seconds() };
+            repository.commit_and_push(&draft)
         })
         .await
+    }
+
+    /// The branch that is followed, without `refs/heads/`, as far as it is known.
+    pub async fn branch(&self) -> Option<String> {
+        self.blocking(|repository| repository.branch().map(str::to_owned)).await
+    }
+
+    /// Makes `branch` one commit on `parent` with these changes, and never the tracked branch. See
+    /// [`git::Repository::rebuild`].
+    pub async fn rebuild(
+        &self,
+        branch: &str,
+        parent: &CommitId,
+        changes: &BTreeMap<String, Option<Vec<u8>>>,
+        message: &str,
+    ) -> Result<Rebuilt, PushError> {
+        let (branch, parent, changes, message) = (branch.to_owned(), *parent, changes.clone(), message.to_owned());
+        self.blocking(move |repository| {
+            let draft = Draft { parent, changes: &changes, message: &message, seconds: seconds() };
+            repository.rebuild(&branch, &draft)
+        })
+        .await
+    }
+
+    /// Removes a branch of larder's own; whether it was there. See [`git::Repository::remove_side`].
+    pub async fn remove_side(&self, branch: &str) -> Result<bool, PushError> {
+        let branch = branch.to_owned();
+        self.blocking(move |repository| repository.remove_side(&branch)).await
     }
 
     /// Reads the history of the branch's tip. For a repository on this machine that needs no network; of others, what
@@ -91,4 +117,10 @@ impl Repository {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
+}
+
+/// Now, in seconds since 1970. A clock before that is no reason to fail.
+fn seconds() -> i64 {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    i64::try_from(seconds).unwrap_or(i64::MAX)
 }

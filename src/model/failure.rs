@@ -36,6 +36,8 @@ pub enum Category {
     Budget,
     /// Git's answer, or that there was none.
     Git,
+    /// A forge's answer (Gitea, GitHub, GitLab), or that there was none.
+    Forge,
     /// The local machine: a file that cannot be read or written.
     Io,
 }
@@ -57,6 +59,7 @@ impl Category {
             Self::Conflict => "conflict",
             Self::Budget => "budget",
             Self::Git => "git",
+            Self::Forge => "forge",
             Self::Io => "io",
         }
     }

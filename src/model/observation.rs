@@ -79,3 +79,23 @@ pub enum NodeCondition {
     /// Its kubelet does not answer or says that it is not ready; with its words.
     NotReady(String),
 }
+
+/// What decides whether a pod may run on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeTraits {
+    /// The node's labels.
+    pub labels: BTreeMap<String, String>,
+    /// The node's taints.
+    pub taints: Vec<Taint>,
+}
+
+/// A `core/v1` Taint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value; empty where it has none.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}

@@ -43,6 +43,9 @@ pub struct PassReport {
     /// Files under `environments/` that belong to no environment, since their paths name none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub strays: Vec<Problem>,
+    /// Where lock changes wait to be merged: the pull request's address, or the branch where there is no forge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_proposal: Option<String>,
     /// Each environment.
     pub environments: BTreeMap<EnvironmentId, EnvironmentReport>,
     /// Tenants whose own objects failed.

@@ -27,6 +27,8 @@ pub struct Settings {
     pub registries: Registries,
     /// The records' ConfigMap.
     pub records: Records,
+    /// How lock changes get into the tracked branch.
+    pub lock: LockSettings,
     /// What may be deleted.
     pub prune: Prune,
     /// Images that the pullers themselves run.
@@ -88,6 +90,31 @@ pub struct Defaults {
 pub struct Records {
     /// Its name; by default `submarine-image-pull-operator-records`.
     pub name: String,
+}
+
+/// How lock changes get into the tracked branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockSettings {
+    /// By a push, or by a pull request.
+    pub mode: LockMode,
+    /// The branch that pull requests come from; larder's own, forced at will.
+    pub branch: String,
+}
+
+impl Default for LockSettings {
+    fn default() -> Self {
+        Self { mode: LockMode::default(), branch: "larder/lock".to_owned() }
+    }
+}
+
+/// By what lock changes get into the tracked branch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockMode {
+    /// A push to the branch itself.
+    #[default]
+    Commit,
+    /// A pull request that a person merges.
+    Branch,
 }
 
 /// What may be deleted without a word, and what a commit has confirmed.

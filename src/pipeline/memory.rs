@@ -21,6 +21,10 @@ use crate::{
     },
 };
 
+mod proposals;
+
+pub use proposals::Proposed;
+
 /// How long a failed reference waits before it is asked again; doubled at each failure, up to [`LONGEST_RETRY`].
 const FIRST_RETRY: Duration = Duration::from_secs(60);
 const LONGEST_RETRY: Duration = Duration::from_secs(3600);
@@ -38,6 +42,10 @@ pub struct Memory {
     /// The files of the commit that was seen last.
     snapshot: Option<(git::CommitId, Arc<Snapshot>)>,
     client: Option<(Registries, Arc<RegistryClient>)>,
+    /// Answers that moved something and are not in the tracked branch yet. Only kept where lock changes are proposed.
+    moved: proposals::Moved,
+    /// What was proposed last.
+    proposed: Option<Proposed>,
 }
 
 /// A reference that was not answered, or not without a warning.
@@ -60,6 +68,8 @@ impl Default for Memory {
             next_due: None,
             snapshot: None,
             client: None,
+            moved: proposals::Moved::new(),
+            proposed: None,
         }
     }
 }
@@ -142,6 +152,7 @@ impl Memory {
         self.answered.retain(|key, _| asked.contains(key));
         self.failed.retain(|key, _| asked.contains(key));
         self.warned.retain(|key, _| asked.contains(key));
+        self.moved.retain(|key, _| asked.contains(key));
         let due = resolve::next_due(environments, settings, lock, &self.answered);
         self.next_due = self.failed.values().chain(self.warned.values()).map(|failed| failed.again).chain(due).min();
     }

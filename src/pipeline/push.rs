@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Memory, RunError, World, resolve};
+use super::{Memory, RunError, World, propose, resolve};
 use crate::{
     io::{cluster::Cluster, git, registry::Credentials},
     model::{
         failure::Problem,
         lock::LockChange,
         resolution::Resolution,
+        settings::{self, Settings},
         snapshot::{Entry, Origin, Snapshot},
     },
     stages::{
@@ -20,12 +21,16 @@ use crate::{
 /// Pushes that are tried before a pass gives up; each lost race means that somebody else's push was taken.
 const ATTEMPTS: u32 = 6;
 
-/// Whether a pass may move the lock.
+/// Whether and how a pass may move the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LockMode {
-    /// What has moved is committed to the branch.
+    /// As `larder.yaml` says.
     #[default]
+    Configured,
+    /// What has moved is committed to the branch.
     Commit,
+    /// What has moved is proposed from a branch of larder's own, by pull request where there is a forge.
+    Branch,
     /// The lock is taken as it is: no registry is asked and nothing is pushed.
     Follow,
 }
@@ -43,6 +48,19 @@ pub struct Locked {
     pub change: LockChange,
     /// Why the lock could not be committed. The former lock is in force then.
     pub problem: Option<Problem>,
+    /// Where lock changes wait to be merged: the pull request's address, or the branch.
+    pub proposal: Option<String>,
+}
+
+impl LockMode {
+    /// Whether lock changes are proposed.
+    fn proposes(self, settings: &Settings) -> bool {
+        match self {
+            Self::Configured => settings.lock.mode == settings::LockMode::Branch,
+            Self::Branch => true,
+            Self::Commit | Self::Follow => false,
+        }
+    }
 }
 
 /// The files of that commit, from memory when it is the one that was seen last.
@@ -70,6 +88,9 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
     mut environments: Environments,
     mut resolution: Resolution,
 ) -> Result<Locked, RunError> {
+    if world.options.lock_mode.proposes(&environments.settings) {
+        return Ok(propose::propose(world, memory, tip, environments, resolution).await);
+    }
     let asked = environments.lock.clone();
     let mut commit = *tip;
     let mut attempt = 1;
@@ -79,15 +100,15 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
         lock::warn(files, settings, &memory.warnings(), &mut change);
         if world.options.lock_mode == LockMode::Follow {
             let change = unmoved(&environments, change);
-            return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });
+            return Ok(Locked { commit, lock_commit: None, environments, change, problem: None, proposal: None });
         }
         if change.files.is_empty() {
-            return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });
+            return Ok(Locked { commit, lock_commit: None, environments, change, problem: None, proposal: None });
         }
         let message = lock::message(&change, env!("CARGO_PKG_VERSION"));
         match world.repository.commit_and_push(&commit, &change.files, &message).await {
             Ok(git::Pushed::Nothing) => {
-                return Ok(Locked { commit, lock_commit: None, environments, change, problem: None });
+                return Ok(Locked { commit, lock_commit: None, environments, change, problem: None, proposal: None });
             }
             Ok(git::Pushed::Commit(lock_commit)) => {
                 tracing::info!(commit = %lock_commit, moved = change.moves.len(), "lock committed");
@@ -98,6 +119,7 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
                     environments,
                     change,
                     problem: None,
+                    proposal: None,
                 });
             }
             Err(git::PushError::Raced { .. }) if attempt < ATTEMPTS => {
@@ -115,14 +137,21 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
                 tracing::warn!(%problem, "the lock could not be committed; the former one stays in force");
                 memory.forget(&resolution);
                 let change = unmoved(&environments, change);
-                return Ok(Locked { commit, lock_commit: None, environments, change, problem: Some(problem) });
+                return Ok(Locked {
+                    commit,
+                    lock_commit: None,
+                    environments,
+                    change,
+                    problem: Some(problem),
+                    proposal: None,
+                });
             }
         }
     }
 }
 
 /// The former lock stays in force; what the change found wrong is still reported.
-fn unmoved(environments: &Environments, change: LockChange) -> LockChange {
+pub(super) fn unmoved(environments: &Environments, change: LockChange) -> LockChange {
     LockChange { lock: environments.lock.clone(), files: BTreeMap::new(), moves: Vec::new(), ..change }
 }
 

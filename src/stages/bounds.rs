@@ -40,11 +40,15 @@ struct Used<'a> {
     digests: BTreeSet<&'a str>,
 }
 
+/// What is rendered: the file's images with their lines, then those that only the lockfile still has.
 fn locked<'a>(
     environment: &'a Environment,
     lockfile: &'a Lockfile,
 ) -> impl Iterator<Item = (&'a Name, usize, &'a LockedImage)> {
-    environment.images.iter().filter_map(|i| Some((&i.name, i.line, lockfile.images.get(&i.name)?)))
+    let names: BTreeSet<&Name> = environment.images.iter().map(|image| &image.name).collect();
+    let named = environment.images.iter().filter_map(|i| Some((&i.name, i.line, lockfile.images.get(&i.name)?)));
+    let rest = lockfile.images.iter().filter(move |(name, _)| !names.contains(name));
+    named.chain(rest.map(|(name, image)| (name, 0, image)))
 }
 
 /// Locked images from where the tenant may not take any. The file's references are checked when it is read, but a lockfile

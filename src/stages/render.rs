@@ -14,7 +14,7 @@ mod seal;
 mod shards;
 mod tenant;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::BTreeMap;
 

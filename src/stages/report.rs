@@ -22,6 +22,8 @@ pub struct Inputs<'a> {
     pub lock_commit: Option<String>,
     /// Why the lock could not be committed.
     pub lock_problem: Option<Problem>,
+    /// Where lock changes wait to be merged.
+    pub lock_proposal: Option<String>,
     /// The environments as the commit has them.
     pub environments: &'a Environments,
     /// What moved in the lock.
@@ -92,6 +94,7 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
         lock_problem: inputs.lock_problem.clone(),
         cannot_start: Vec::new(),
         strays: inputs.environments.strays.clone(),
+        lock_proposal: inputs.lock_proposal.clone(),
         environments,
         tenants,
         blocked,
@@ -150,6 +153,7 @@ mod tests {
             commit: None,
             lock_commit: None,
             lock_problem: None,
+            lock_proposal: None,
             environments: &nothing(),
             lock: &lock,
             applied: &applied,

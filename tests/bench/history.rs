@@ -41,18 +41,12 @@ fn time(runs: usize, mut program: impl FnMut() -> Command) -> Timing {
         command.stdin(Stdio::null()).stdout(out.reopen().unwrap());
         let start = Instant::now();
         let mut child = command.spawn().unwrap();
-        let status = if run == 0 {
-            // Measured apart, so that looking does not cost time.
-            let mut status = None;
-            while status.is_none() {
-                memory = memory.max(resident(child.id()));
-                status = child.try_wait().unwrap();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            status.unwrap()
-        } else {
-            child.wait().unwrap()
-        };
+        // Measured apart, so that looking does not cost time.
+        while run == 0 && child.try_wait().unwrap().is_none() {
+            memory = memory.max(resident(child.id()));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let status = child.wait().unwrap();
         if run > 0 {
             times.push(start.elapsed());
         }

@@ -5,6 +5,7 @@
 
 mod audit;
 mod cluster;
+mod forge;
 mod generated;
 mod git;
 mod import;

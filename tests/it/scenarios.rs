@@ -7,10 +7,10 @@ mod in_cluster;
 mod private;
 mod sync;
 mod tenancy;
-mod world;
+pub(crate) mod world;
 
 /// An environment file with these images (name, reference) and more lines under `spec:`.
-fn environment(images: &[(&str, &str)], more: &str) -> String {
+pub(crate) fn environment(images: &[(&str, &str)], more: &str) -> String {
     let mut text = "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  images:\n".to_owned();
     for (name, reference) in images {
         text += &format!("    - name: {name}\n      image: {reference}\n");
@@ -18,4 +18,4 @@ fn environment(images: &[(&str, &str)], more: &str) -> String {
     text + more
 }
 
-const NODES: [&str; 2] = ["node1", "node2"];
+pub(crate) const NODES: [&str; 2] = ["node1", "node2"];

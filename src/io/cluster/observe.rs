@@ -78,7 +78,7 @@ impl KubeCluster {
     }
 
     /// Hands over each object of a list, page by page.
-    async fn each_page<K: DeserializeOwned + Clone>(
+    pub(super) async fn each_page<K: DeserializeOwned + Clone>(
         &self,
         group: &str,
         plural: &'static str,

@@ -121,7 +121,7 @@ pub(super) fn parse(text: &str) -> Result<Address, GitError> {
             let path = gix::url::expand_path::for_shell(url.path.clone()).to_string();
             Ok(Address::Ssh { user, host, port: url.port, path })
         }
-        _ => Err(refuse("uses a transport that larder does not", "use a path, https:// or ssh://")),
+        _ => Err(refuse("uses a transport that larder does not", FORMS)),
     }
 }
 

@@ -96,6 +96,11 @@ pub(super) struct Signed {
 
 impl Signed {
     pub(super) fn new(identity: &Identity, draft: &Draft<'_>) -> Self {
+        Self::at(identity, draft.seconds)
+    }
+
+    /// The identity at a time, in seconds since 1970.
+    pub(super) fn at(identity: &Identity, seconds: i64) -> Self {
         let plain = |text: &str, otherwise: &str| {
             let text: String = text.chars().filter(|&c| !(c.is_control() || matches!(c, '<' | '>'))).collect();
             if text.trim().is_empty() { otherwise.to_owned() } else { text.trim().to_owned() }
@@ -103,7 +108,7 @@ impl Signed {
         Self {
             name: plain(&identity.name, "larder"),
             email: plain(&identity.email, "larder@localhost"),
-            time: format!("{} +0000", draft.seconds),
+            time: format!("{seconds} +0000"),
         }
     }
 

@@ -78,7 +78,7 @@ fn send(
     if at != Some(parent) {
         return Err(raced(branch, parent, at));
     }
-    let answer = talk(&mut session, branch, parent, made, pack);
+    let answer = talk(&mut session, branch, (parent, made.id), pack);
     let (reason, words) = match answer {
         Ok((Outcome::Moved, words)) => {
             session.close();
@@ -118,11 +118,10 @@ fn raced(branch: &str, parent: CommitId, at: Option<CommitId>) -> PushError {
 }
 
 /// Sends command and pack, and reads the report and what the remote says beside it.
-fn talk(
+pub(super) fn talk(
     session: &mut Session,
     branch: &str,
-    parent: CommitId,
-    made: &Made,
+    (old, new): (CommitId, CommitId),
     pack: &[u8],
 ) -> Result<(Outcome, String), gix_transport::client::Error> {
     let can = |name: &str| session.handshake.capabilities.contains(name);
@@ -139,7 +138,7 @@ fn talk(
     }
     let (reports, sideband) = (can("report-status"), can("side-band-64k"));
     let mut request = Vec::new();
-    let command = format!("{parent} {} {branch}\0{capabilities}", made.id);
+    let command = format!("{old} {new} {branch}\0{capabilities}");
     encode::data_to_write(command.as_bytes(), &mut request)?;
     encode::flush_to_write(&mut request)?;
     request.extend_from_slice(pack);

@@ -10,13 +10,13 @@ const MAX_TEXT: usize = 2048;
 
 /// The forms in which one remote's secret could come back in an error's text.
 #[derive(Clone, Default)]
-pub(super) struct Redactor {
+pub(crate) struct Redactor {
     secrets: Vec<String>,
 }
 
 impl Redactor {
     /// A redactor for a secret that is used by `user`.
-    pub(super) fn new(user: &str, secret: &str) -> Self {
+    pub(crate) fn new(user: &str, secret: &str) -> Self {
         if secret.is_empty() {
             return Self::default();
         }
@@ -32,7 +32,7 @@ impl Redactor {
     }
 
     /// `text` without secrets and control characters, at most about 2 KiB long.
-    pub(super) fn clean(&self, text: &str) -> String {
+    pub(crate) fn clean(&self, text: &str) -> String {
         let mut text = printable(text);
         for secret in &self.secrets {
             if text.contains(secret.as_str()) {

@@ -17,7 +17,10 @@ pub type Side = Result<Option<Arc<Lockfile>>, Failure>;
 
 /// Both sides of the last change of each path: one commit's old file is its neighbour's new one, whichever comes first.
 #[derive(Default)]
-pub struct Lockfiles(HashMap<String, Vec<(Arc<[u8]>, Arc<Lockfile>)>>);
+pub struct Lockfiles(HashMap<String, Vec<Parsed>>);
+
+/// The bytes of a lockfile and what they say.
+type Parsed = (Arc<[u8]>, Arc<Lockfile>);
 
 impl Lockfiles {
     /// The lockfile before and after a change.

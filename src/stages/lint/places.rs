@@ -59,8 +59,8 @@ impl<'a> Places<'a> {
     pub fn of_reference(&self, path: &str, line: usize, reference: &ImageReference) -> Option<Found> {
         let source = self.source(path)?;
         let text = source.text.lines().nth(line.checked_sub(1)?)?;
-        let parts = text.split([' ', '\t', '"', '\'', ',', '{', '}']).filter(|part| !part.is_empty());
-        let part = parts.filter(|part| part.parse().is_ok_and(|found: ImageReference| found == *reference)).last();
+        let mut parts = text.split([' ', '\t', '"', '\'', ',', '{', '}']).filter(|part| !part.is_empty());
+        let part = parts.rfind(|part| part.parse().is_ok_and(|found: ImageReference| found == *reference));
         let place = match part {
             Some(part) => {
                 let start = part.as_ptr().addr() - text.as_ptr().addr();

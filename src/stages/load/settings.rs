@@ -14,7 +14,7 @@ use crate::model::{
     name::Name,
     redact,
     reference::ImageReference,
-    settings::{Confirmed, Defaults, Helpers, Prune, Records, Settings},
+    settings::{Confirmed, Defaults, Helpers, LockMode, LockSettings, Prune, Records, Settings},
     snapshot::Entry,
 };
 
@@ -68,6 +68,7 @@ fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
     let registries = registries::registries(check, spec.registries);
     let records = spec.records.and_then(|records| records.name);
     let records = check.read(records.as_ref(), values::object_name).unwrap_or_else(|| RECORDS.to_owned());
+    let lock = lock(check, &spec.lock.unwrap_or_default());
     let (budget, confirmed) = spec.prune.map(|prune| (prune.budget, prune.confirmed)).unwrap_or_default();
     let prune = Prune {
         budget: check.read(budget.as_ref(), values::percent).unwrap_or(BUDGET),
@@ -80,7 +81,16 @@ fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
     let (hold, pause) = spec.helpers.map(|helpers| (helpers.hold, helpers.pause)).unwrap_or_default();
     let (hold, pause) = (helper(check, hold.as_ref(), HOLD), helper(check, pause.as_ref(), PAUSE));
     let helpers = Helpers { hold: hold?, pause: pause? };
-    Some(Settings { tenants, pools, defaults, registries, records: Records { name: records }, prune, helpers })
+    Some(Settings { tenants, pools, defaults, registries, records: Records { name: records }, lock, prune, helpers })
+}
+
+fn lock(check: &mut Check<'_>, file: &file::settings::Lock) -> LockSettings {
+    let mode = match file.mode {
+        Some(file::settings::LockMode::Branch) => LockMode::Branch,
+        Some(file::settings::LockMode::Commit) | None => LockMode::Commit,
+    };
+    let branch = check.read(file.branch.as_ref(), values::branch).unwrap_or_else(|| LockSettings::default().branch);
+    LockSettings { mode, branch }
 }
 
 /// What an environment is that says nothing.

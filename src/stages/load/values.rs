@@ -168,6 +168,25 @@ pub fn label_value(text: &str) -> Result<String, Problem> {
     ))
 }
 
+/// A branch's name, without `refs/heads/`: the common part of what Git and all forges take.
+pub fn branch(text: &str) -> Result<String, Problem> {
+    let letters = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
+    let part = |part: &str| {
+        !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with(['.']) && !part.ends_with(".lock")
+    };
+    if letters
+        && text.len() <= 200
+        && !text.contains("..")
+        && text != "HEAD"
+        && !text.starts_with("refs/")
+        && text.split('/').all(part)
+    {
+        return Ok(text.to_owned());
+    }
+    Err(Problem::new(Category::Name, format!("`{text}` is no name for a branch"))
+        .hint("write letters, digits, `-`, `_`, `.` and `/`, as in larder/lock"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{duration, label_key, label_value, max_unavailable, namespace, object_name, percent, quantity};
@@ -252,6 +271,30 @@ mod tests {
             ("NaN", None),
         ] {
             assert_eq!(quantity(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn branches() {
+        for (text, fits) in [
+            ("larder/lock", true),
+            ("lock-v1.2_x", true),
+            ("", false),
+            ("/lock", false),
+            ("lock/", false),
+            ("a//b", false),
+            ("a..b", false),
+            ("a.lock", false),
+            ("a.lock/b", false),
+            ("-x", false),
+            (".x", false),
+            ("HEAD", false),
+            ("refs/heads/x", false),
+            ("a b", false),
+            ("a@{1}", false),
+            ("ä", false),
+        ] {
+            assert_eq!(super::branch(text).is_ok(), fits, "{text}");
         }
     }
 

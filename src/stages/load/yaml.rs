@@ -45,11 +45,11 @@ pub fn read<'a, T: DeserializeOwned + JsonSchema>(
         return Err(problem.into());
     }
     let mut problems = Vec::new();
-    let Some(mut repair) = Repair::new(source) else { return Err(problem(source, &error, nodes).into()) };
+    let Some(mut repair) = Repair::new(source) else { return Err(problem(source, &error).into()) };
     let mut schema = None;
     for _ in 0..MOST.0.min(MOST.1 / source.text.len().max(1)) {
         let (fault, place) = fault(&error);
-        let found = problem(source, &error, nodes);
+        let found = problem(source, &error);
         // After the first, a mistake in the syntax is one of the repair.
         if found.category == Category::Syntax && !problems.is_empty() {
             break;
@@ -123,7 +123,7 @@ fn better_reason(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
     let header: Header = match serde_saphyr::from_str_with_options(&source.text, options(nodes)) {
         Ok(header) => header,
         // A mistake in the syntax makes fields look wrong or missing before it is noticed.
-        Err(error) => return Some(problem(source, &error, nodes)).filter(|p| p.category == Category::Syntax),
+        Err(error) => return Some(problem(source, &error)).filter(|p| p.category == Category::Syntax),
     };
     if header.sops.is_some() || source.text.contains("ENC[AES256_GCM,") {
         return Some(
@@ -181,7 +181,7 @@ fn leading_tab(source: &Source, from: usize, to: usize, start: &str) -> Option<P
 }
 
 /// An error of the YAML library as a problem.
-fn problem(source: &Source, error: &serde_saphyr::Error, nodes: usize) -> Problem {
+fn problem(source: &Source, error: &serde_saphyr::Error) -> Problem {
     let error = error.without_snippet();
     use serde_saphyr::Error;
 
@@ -190,7 +190,7 @@ fn problem(source: &Source, error: &serde_saphyr::Error, nodes: usize) -> Proble
     let plain = || UserMessageFormatter.format_message(error).into_owned();
     let found = match error {
         Error::AliasError { error, .. } => {
-            let mut problem = problem(source, error, nodes);
+            let mut problem = problem(source, error);
             problem.location = place_in(source, place, Problem::new(Category::Syntax, "")).location;
             return problem;
         }

@@ -12,7 +12,7 @@ use crate::model::{
     name::{EnvironmentId, Name},
     registries::Registries,
     resolution::{CredentialSource, PlatformManifest, RequestKey, Resolution, ResolvedImage},
-    settings::{Defaults, Helpers, Prune, Records, Settings, Tenant},
+    settings::{Defaults, Helpers, LockSettings, Prune, Records, Settings, Tenant},
 };
 
 pub(crate) fn id(text: &str) -> EnvironmentId {
@@ -76,6 +76,7 @@ pub(crate) fn settings() -> Settings {
         defaults: Defaults { pool: None, refresh: Duration::from_secs(7200), puller: puller(1) },
         registries: Registries::default(),
         records: Records { name: "records".to_owned() },
+        lock: LockSettings::default(),
         prune: Prune { budget: 30, confirmed: vec![] },
         helpers: Helpers { hold: "busybox:1".parse().unwrap(), pause: "pause:3".parse().unwrap() },
     }

@@ -306,7 +306,8 @@ fn records_stay_while_a_puller_stays_that_the_lock_does_not_know() {
     ]);
     let unlocked = || Err(Problem::new(Category::Lock, "none of the environment's images is locked yet").into());
     // the lock, environments whose manifests fail, those that are held, gone ones, whether the records are written
-    let cases: [(&[&str], &[&str], &[&str], &[&str], bool); 9] = [
+    type Names = &'static [&'static str];
+    let cases: [(Names, Names, Names, Names, bool); 9] = [
         (&["a/e", "a/f"], &[], &[], &[], true),
         (&["a/e", "a/f"], &["a/e"], &[], &[], true),
         (&["a/e"], &["a/f"], &[], &[], false),

@@ -1,6 +1,6 @@
 //! Rendering as a whole: values, templates, bounds and shapes.
 
-mod fixture;
+pub(in crate::stages) mod fixture;
 mod injection;
 mod overrides;
 mod shapes;

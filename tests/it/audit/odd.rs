@@ -39,9 +39,9 @@ impl Work {
         let file = self.path().join(PATH);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         if text.is_empty() {
-            fs::remove_file(&file).unwrap()
+            fs::remove_file(&file).unwrap();
         } else {
-            fs::write(&file, text).unwrap()
+            fs::write(&file, text).unwrap();
         }
         git(self.path(), &["add", "-A"]);
         git(self.path(), &["commit", "--quiet", "-m", subject]);

@@ -7,6 +7,7 @@ mod hooks;
 mod http;
 mod local;
 mod server;
+mod side;
 mod ssh;
 mod trees;
 mod world;

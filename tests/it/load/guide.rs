@@ -49,7 +49,8 @@ fn the_guide_shows_what_is_said() {
         let text = fs::read_to_string(folder.join(path)).unwrap();
         let environments = load(&snapshot(&folder)).unwrap();
         let failures = environments.environments.values().filter_map(|result| result.as_ref().err());
-        let errors = failures.flat_map(|failure| failure.problems()).map(|problem| (problem, Severity::Error));
+        let errors =
+            failures.flat_map(larder::model::failure::Failure::problems).map(|problem| (problem, Severity::Error));
         let warnings = environments.warnings.iter().map(|problem| (problem, Severity::Warning));
         let is_here = |problem: &Problem| problem.location.as_ref().is_some_and(|location| location.path == path);
         let said: Vec<String> = errors

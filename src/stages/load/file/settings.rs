@@ -47,6 +47,9 @@ pub struct SettingsSpec {
     /// The ConfigMap that lists a tenant's images.
     #[serde(default)]
     pub records: Option<Records>,
+    /// How lock changes get into the tracked branch.
+    #[serde(default)]
+    pub lock: Option<Lock>,
     /// What may be deleted.
     #[serde(default)]
     pub prune: Option<Prune>,
@@ -139,6 +142,28 @@ pub struct Records {
     /// Its name; `submarine-image-pull-operator-records` by default.
     #[serde(default)]
     pub name: Option<Located<String>>,
+}
+
+/// How lock changes get into the tracked branch.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Lock {
+    /// `commit` pushes to the branch itself, `branch` proposes by pull request; `commit` by default.
+    #[serde(default)]
+    pub mode: Option<LockMode>,
+    /// The branch that pull requests come from; `larder/lock` by default. It belongs to larder alone.
+    #[serde(default)]
+    pub branch: Option<Located<String>>,
+}
+
+/// By what lock changes get into the tracked branch.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum LockMode {
+    /// A push to the branch itself.
+    Commit,
+    /// A pull request that a person merges.
+    Branch,
 }
 
 /// What may be deleted.

@@ -127,14 +127,15 @@ impl Repair {
             return false;
         }
         let end = slot.end.min(self.characters.len());
-        let mut blank = vec![slot.start.min(end)..end];
-        if slot.flow {
+        let comma = if slot.flow {
             let is_text = |index: &usize| !self.characters[*index].is_whitespace();
             let after = (end..self.characters.len()).find(is_text).filter(|index| self.characters[*index] == ',');
             let before = || (0..slot.start).rev().find(is_text).filter(|index| self.characters[*index] == ',');
-            blank.extend(after.or_else(before).map(|comma| comma..comma + 1));
-        }
-        for character in blank.into_iter().flatten() {
+            after.or_else(before)
+        } else {
+            None
+        };
+        for character in (slot.start.min(end)..end).chain(comma) {
             if let Some(character) = self.characters.get_mut(character).filter(|c| !c.is_whitespace()) {
                 *character = ' ';
             }

@@ -14,7 +14,7 @@ use crate::{
         manifest::{Kind, Manifest, Manifests, Owner},
         name::EnvironmentId,
         registries::Registries,
-        settings::{Defaults, Helpers, Prune, Records, Settings, Tenant},
+        settings::{Defaults, Helpers, LockSettings, Prune, Records, Settings, Tenant},
     },
     stages::render::{Options, render},
 };
@@ -114,6 +114,7 @@ pub fn settings() -> Settings {
         defaults: Defaults { pool: None, refresh: Duration::from_secs(7200), puller: puller() },
         registries: Registries::default(),
         records: Records { name: "submarine-image-pull-operator-records".into() },
+        lock: LockSettings::default(),
         prune: Prune { budget: 30, confirmed: Vec::new() },
         helpers: Helpers {
             hold: "docker.io/library/busybox:1.37".parse().unwrap(),

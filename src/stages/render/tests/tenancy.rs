@@ -2,6 +2,7 @@
 
 use super::fixture::{World, locked, previous, world};
 use crate::model::{
+    digest::Digest,
     failure::Category,
     manifest::Kind,
     resolution::PlatformManifest,
@@ -74,6 +75,24 @@ fn sizes_are_added_up_for_a_tenant() {
     // The smaller one comes later and fits; the one that does not is left out.
     sized(&mut world, "research/geo", "notebook", &[200]);
     assert!(world.manifests("research/geo").is_err() && world.manifests("research/z").is_ok());
+}
+
+// An entry that the lock keeps although the file names it no more reaches the nodes, so it is bounded too.
+#[test]
+fn what_only_the_lockfile_has_is_within_the_bounds_too() {
+    let mut world = world();
+    world.add("research/geo", &[("x", "quay.io/a:1"), ("y", "evil.example/b:1")]);
+    world.environment("research/geo").images.pop();
+    sized(&mut world, "research/geo", "x", &[40]);
+    world.lockfile("research/geo").images.get_mut(&"y".parse().unwrap()).unwrap().digest = Digest::sha256(b"y");
+    sized(&mut world, "research/geo", "y", &[20]);
+    tenant(&mut world, "research").bounds = Bounds { max_size: Some(60), ..Bounds::default() };
+    assert!(world.manifests("research/geo").is_ok());
+    tenant(&mut world, "research").bounds.max_size = Some(59);
+    assert!(world.failure("research/geo").to_string().contains("may have images of 59 bytes; these are 60 bytes"));
+    tenant(&mut world, "research").bounds =
+        Bounds { registries: Some(vec!["quay.io".parse().unwrap()]), ..Bounds::default() };
+    assert!(world.failure("research/geo").to_string().contains("the image y is locked at `evil.example/b`"));
 }
 
 #[test]

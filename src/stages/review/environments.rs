@@ -1,0 +1,98 @@
+//! Which environments are new, gone or different, and whether they may go.
+
+use std::collections::BTreeSet;
+
+use super::{EnvironmentChange, EnvironmentChangeKind as Kind, Side};
+use crate::{
+    model::{environment::Environment, failure::Failure, name::EnvironmentId, plan::Blocked, settings::Settings},
+    stages::{budget, load::Environments},
+};
+
+pub(super) fn changes(from: Option<Side<'_>>, to: Side<'_>) -> Vec<EnvironmentChange> {
+    let before = |id: &EnvironmentId| from.and_then(|side| side.environments.environments.get(id));
+    let after = |id: &EnvironmentId| to.environments.environments.get(id);
+    let settings = |side: Side<'_>| side.environments.settings.clone();
+    let former = from.map(settings);
+    ids(from, to)
+        .into_iter()
+        .filter_map(|id| {
+            let (kind, parts) = compare(before(&id), after(&id))?;
+            let (environment, settings) = match (after(&id), before(&id), &former) {
+                (Some(Ok(environment)), ..) => (Some(environment), &to.environments.settings),
+                (None, Some(Ok(environment)), Some(settings)) => (Some(environment), settings),
+                _ => (None, &to.environments.settings),
+            };
+            let pool = environment.and_then(|environment| pool(environment, settings));
+            Some(EnvironmentChange { id, kind, parts, pool })
+        })
+        .collect()
+}
+
+/// Whatever concerns all environments.
+pub(super) fn shared(from: Option<Side<'_>>, to: Side<'_>) -> Vec<String> {
+    let Some(from) = from else { return Vec::new() };
+    let mut shared = Vec::new();
+    if from.environments.settings != to.environments.settings {
+        shared.push("larder.yaml".to_owned());
+    }
+    let (old, new): (&Environments, &Environments) = (from.environments, to.environments);
+    let names: BTreeSet<&String> = old.templates.keys().chain(new.templates.keys()).collect();
+    let changed = names.into_iter().filter(|name| old.templates.get(*name) != new.templates.get(*name));
+    shared.extend(changed.map(|name| format!("templates/{name}")));
+    shared
+}
+
+/// Removals that the budget would stop, as the pass after the merge would.
+pub(super) fn blocked(from: Option<Side<'_>>, to: Side<'_>) -> Option<Blocked> {
+    let existing: BTreeSet<EnvironmentId> = from?.environments.environments.keys().cloned().collect();
+    let present: BTreeSet<EnvironmentId> = to.environments.environments.keys().cloned().collect();
+    let removed = existing.difference(&present).cloned().collect();
+    budget::decide_beside(&existing, &removed, &present, &to.environments.settings.prune).err().map(|blocked| *blocked)
+}
+
+pub(super) fn ids(from: Option<Side<'_>>, to: Side<'_>) -> BTreeSet<EnvironmentId> {
+    let former = from.into_iter().flat_map(|side| side.environments.environments.keys());
+    former.chain(to.environments.environments.keys()).cloned().collect()
+}
+
+/// The pool of `larder.yaml` with these nodes.
+fn pool(environment: &Environment, settings: &Settings) -> Option<String> {
+    settings.pools.iter().find(|(_, placement)| **placement == environment.placement).map(|(name, _)| name.clone())
+}
+
+type Read = Result<Environment, Failure>;
+
+fn compare(before: Option<&Read>, after: Option<&Read>) -> Option<(Kind, Vec<&'static str>)> {
+    let bare = |kind| Some((kind, Vec::new()));
+    match (before, after) {
+        (None, None) | (Some(Err(_)), Some(Err(_))) => None,
+        (None, Some(Ok(_))) => bare(Kind::Added),
+        (None | Some(Ok(_)), Some(Err(_))) => bare(Kind::Broken),
+        (Some(_), None) => bare(Kind::Removed),
+        (Some(Err(_)), Some(Ok(_))) => bare(Kind::Repaired),
+        (Some(Ok(old)), Some(Ok(new))) => {
+            let parts = parts(old, new);
+            (!parts.is_empty()).then_some((Kind::Changed, parts))
+        }
+    }
+}
+
+/// The parts of the file that mean something else. Where in its file an image stands means nothing.
+fn parts(old: &Environment, new: &Environment) -> Vec<&'static str> {
+    let images = |environment: &Environment| -> Vec<_> {
+        let mut images = environment.images.clone();
+        images.iter_mut().for_each(|image| image.line = 0);
+        images
+    };
+    let all = [
+        ("displayName", old.display_name != new.display_name),
+        ("description", old.description != new.description),
+        ("images", images(old) != images(new)),
+        ("nodes", old.placement != new.placement),
+        ("refresh", old.refresh != new.refresh),
+        ("puller", old.puller != new.puller),
+        ("resources", old.resources != new.resources),
+        ("suspend", old.suspend != new.suspend),
+    ];
+    all.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+}
