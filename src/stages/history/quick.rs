@@ -115,10 +115,10 @@ mod tests {
 
     fn example() -> Vec<u8> {
         let environments =
-            batch([environment("a/b", &["a=quay.io/x/a:1", "b=quay.io/x/b:2@sha256:0"].as_slice()[..1])]);
+            batch([environment("research/b", &["a=quay.io/x/a:1", "b=quay.io/x/b:2@sha256:0"].as_slice()[..1])]);
         let one = locked(&environments, &answers(&["quay.io/x/a:1=one"]));
         let two = crate::stages::lock::testing::change(&environments, &one, &answers(&["quay.io/x/a:1=two"])).lock;
-        let mut file = lockfile(&two, "a/b").clone();
+        let mut file = lockfile(&two, "research/b").clone();
         let mut held = file.images.values().next().unwrap().clone();
         held.hold = Some("reverted by a person".to_owned());
         file.images.insert("b".parse().unwrap(), held);
