@@ -46,8 +46,22 @@ impl Gitea {
         command
     }
 
-    /// A call of the API as the administrator; its answer.
+    /// A call of the API as the administrator; its answer. Gitea takes a moment to see a branch that was just pushed, and
+    /// answers 404, or even 500, until then: such a call is made again.
     pub fn api(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let mut last = String::new();
+        for _ in 0..100 {
+            match self.call(method, path, body) {
+                Ok(answer) => return answer,
+                Err(error) if error.contains("error: 404") || error.contains("error: 500") => last = error,
+                Err(error) => panic!("{method} {path}: {error}"),
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("{method} {path}: {last}");
+    }
+
+    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let mut command = Command::new("curl");
         command.args(["--fail-with-body", "-sS", "-u", LOGIN, "-X", method, "-H", "content-type: application/json"]);
         if let Some(body) = body {
@@ -55,8 +69,10 @@ impl Gitea {
         }
         let output = command.arg(format!("{}/api/v1/{path}", self.url)).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{method} {path}: {text}{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_str(&text).unwrap_or_default()
+        if output.status.success() {
+            return Ok(serde_json::from_str(&text).unwrap_or_default());
+        }
+        Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr)))
     }
 }
 
