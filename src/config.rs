@@ -2,6 +2,7 @@
 
 use std::{
     io::IsTerminal,
+    net::SocketAddr,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -237,6 +238,26 @@ impl ForgeOptions {
         })
         .map(Some)
     }
+}
+
+/// Webhooks of forges and registries.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Webhooks")]
+pub struct WebhookOptions {
+    /// Take webhooks here, for example 0.0.0.0:8081: POST /hooks/github, gitlab, gitea, registry, harbor, quay/SECRET,
+    /// dockerhub/SECRET or ghcr.
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "LARDER_WEBHOOK_LISTEN",
+        conflicts_with = "once",
+        requires = "webhook_secret_file"
+    )]
+    pub webhook_listen: Option<SocketAddr>,
+    /// A file with the secret that senders of webhooks know; several lines are several secrets, any of which is good. It
+    /// is read anew at each use, so that it can be rotated.
+    #[arg(long, value_name = "FILE", env = "LARDER_WEBHOOK_SECRET_FILE", requires = "webhook_listen")]
+    pub webhook_secret_file: Option<PathBuf>,
 }
 
 /// How data is printed.

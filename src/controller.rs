@@ -1,4 +1,5 @@
-//! When a pass runs: at each new tip, when a reference is due, when the target drifted, and again after a failure.
+//! When a pass runs: at each new tip, when a reference is due, when the target drifted, and again after a failure. The tip
+//! is looked at again and again, and when there is news of it.
 
 use std::{
     sync::Arc,
@@ -20,7 +21,12 @@ use crate::{
     },
     pipeline::{self, Memory, Pass, RunError, World},
     server::Metrics,
+    wake::Wake,
 };
+
+mod attention;
+
+use attention::Attention;
 
 /// The longest wait before a failed pass is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
@@ -40,6 +46,7 @@ pub struct Controller<C, K> {
     failures: u32,
     /// What was written down last, so that it is written again only when it says something else.
     published: Option<PassReport>,
+    attention: Attention,
 }
 
 /// The last pass.
@@ -56,8 +63,15 @@ struct Last {
 impl<C: Cluster, K: Credentials> Controller<C, K> {
     /// A controller that looks at the branch's tip every `interval`, a tenth more or less.
     pub fn new(world: World<C, K>, interval: Duration, metrics: Arc<Metrics>) -> Self {
-        let memory = Memory::default();
-        Self { world, interval, metrics, memory, last: None, failures: 0, published: None }
+        let (memory, attention) = (Memory::default(), Attention::new(Wake::default()));
+        Self { world, interval, metrics, memory, last: None, failures: 0, published: None, attention }
+    }
+
+    /// Also looks when there is news.
+    #[must_use]
+    pub fn with_news(mut self, wake: Wake) -> Self {
+        self.attention = Attention::new(wake);
+        self
     }
 
     /// Runs one pass on the branch's tip. None when the repository holds no commit yet.
@@ -89,15 +103,22 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
         mut observe: impl FnMut(Option<&CommitId>, &Result<Pass, RunError>),
     ) {
         while !shutdown.is_cancelled() {
+            let suspected = self.memory.suspect(self.attention.take());
+            if suspected > 0 {
+                tracing::info!(references = suspected, "asked again: news of their registries");
+            }
             let tip = tokio::select! {
                 tip = self.tip() => tip,
                 () = shutdown.cancelled() => return,
             };
+            let mut found = Vec::new();
             let polled = match tip {
                 Ok(Tip::Commit(tip)) => {
+                    found.push(tip);
                     if self.must_pass(&tip) {
                         let result = self.pass(&tip, shutdown).await;
                         observe(Some(&tip), &result);
+                        found.extend(self.last.as_ref().and_then(|last| last.commit));
                     }
                     true
                 }
@@ -114,6 +135,7 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                     false
                 }
             };
+            self.attention.looked(found, self.world.repository.branch().await);
             self.wait(polled, shutdown).await;
         }
     }
@@ -128,9 +150,10 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
     fn must_pass(&self, tip: &CommitId) -> bool {
         let Some(last) = &self.last else { return true };
         let due = || self.memory.until_due().is_some_and(|wait| wait.is_zero());
+        let rested = last.ended.elapsed() >= SHORTEST_GAP;
         last.commit.as_ref() != Some(tip)
             || last.retry_at.is_some_and(|at| Instant::now() >= at)
-            || (last.started && (due() || self.world.cluster.has_drifted()))
+            || (last.started && rested && (due() || self.world.cluster.has_drifted()))
     }
 
     async fn pass(&mut self, tip: &CommitId, cancel: &CancellationToken) -> Result<Pass, RunError> {
@@ -186,8 +209,7 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
 
     /// Waits for the next poll. What is due or has drifted comes sooner, unless the repository could not be asked or the
     /// last pass could not start: then it would only be asked again and again.
-    async fn wait(&self, polled: bool, shutdown: &CancellationToken) {
-        let jitter = self.interval.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
+    async fn wait(&mut self, polled: bool, shutdown: &CancellationToken) {
         let sooner = async {
             match &self.last {
                 Some(last) if polled && last.started => {
@@ -201,15 +223,35 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                 _ => std::future::pending().await,
             }
         };
+        let gap = self.last.as_ref().map(|last| (last.ended + SHORTEST_GAP).into());
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(jitter) => {}
+            () = tokio::time::sleep(with_jitter(self.interval, fastrand::f64())) => {}
             () = sooner => {}
+            () = self.attention.until_news(gap) => {}
         }
     }
+}
+
+/// A tenth more or less, so that many controllers do not all ask at the same time. `random` is from 0 to 1.
+fn with_jitter(interval: Duration, random: f64) -> Duration {
+    interval.mul_f64(random.mul_add(0.2, 0.9))
 }
 
 fn gone(branch: &str) -> Problem {
     Problem::new(Category::Git, format!("the repository has no branch `{branch}`; the target stays as it is"))
         .hint("name another with --branch, or push it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_are_a_tenth_sooner_or_later() {
+        let minute = Duration::from_secs(60);
+        for (random, seconds) in [(0.0, 54.0), (0.5, 60.0), (1.0, 66.0)] {
+            assert!((with_jitter(minute, random).as_secs_f64() - seconds).abs() < 1e-6, "{random}");
+        }
+    }
 }

@@ -10,3 +10,4 @@ pub(crate) mod links;
 pub mod registry;
 pub mod repository;
 pub mod target;
+pub mod watch;

@@ -9,7 +9,8 @@
 //!
 //! Modules in reading order: [`model`] (plain data), [`stages`] (pure decisions), [`io`] (whatever blocks), [`pipeline`]
 //! (one pass), [`controller`] (when a pass runs),
-//! [`announce`] (commit statuses), [`server`] (health and metrics), [`cli`] (the verbs).
+//! [`wake`] (news for it), [`local`] (a repository on this machine is watched), [`announce`] (commit statuses),
+//! [`server`] (health, metrics, webhooks), [`cli`] (the verbs).
 
 pub mod announce;
 pub mod cli;
@@ -18,8 +19,10 @@ pub mod controller;
 pub mod diagnostics;
 mod example;
 pub mod io;
+pub mod local;
 pub mod model;
 pub mod pipeline;
 pub mod reference;
 pub mod server;
 pub mod stages;
+pub mod wake;

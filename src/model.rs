@@ -14,6 +14,7 @@ pub mod lint;
 pub mod lock;
 pub mod manifest;
 pub mod name;
+pub mod news;
 pub mod observation;
 pub mod pattern;
 pub mod plan;

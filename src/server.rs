@@ -1,4 +1,4 @@
-//! The controller's HTTP side: `/healthz`, `/readyz` and `/metrics`.
+//! The controller's HTTP side: `/healthz`, `/readyz` and `/metrics`; webhooks on a listener of their own.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -12,8 +12,10 @@ use axum::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+mod hooks;
 mod metrics;
 
+pub use hooks::{Hooks, SecretFile};
 pub use metrics::Metrics;
 
 /// Serves until `shutdown`. Fails only when the port cannot be had.

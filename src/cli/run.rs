@@ -10,17 +10,22 @@ use tokio_util::sync::CancellationToken;
 use super::{CliError, Exit, Printer, plan, session};
 use crate::{
     announce::Announcer,
-    config::{ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, Target, TargetOptions, parse_duration},
+    config::{
+        ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, Target, TargetOptions, WebhookOptions,
+        parse_duration,
+    },
     controller::Controller,
     io::{credentials::StoredCredentials, git::CommitId, target::AnyTarget},
+    local,
     model::{
         failure::{Category, Problem},
         plan::{Action, Outcome},
         report::{Condition, PassReport, Requests},
     },
     pipeline::{LockMode, Options, Pass, RunError, Step, World},
-    server::{self, Metrics},
+    server::{self, Hooks, Metrics, SecretFile},
     stages::render,
+    wake::Wake,
 };
 
 /// Run passes: resolve, commit the lock, apply, prune, again and again
@@ -31,9 +36,11 @@ use crate::{
   larder run --repo . --once --follow                    apply what is committed in the repository you are in
   larder run --repo URL --path clusters/eu --follow      apply what another larder locks
   larder run --repo URL --target dir:manifests --once    render for Argo CD or Flux
+  larder run --repo URL --webhook-listen 0.0.0.0:8081 --webhook-secret-file secret     look as soon as something moves
   larder run --repo URL --lock-mode branch --forge gitea --forge-url https://git.example.com \
     --forge-repo team/environments --forge-token-file token     propose the lock, tell how commits stand
 
+A repository on this machine is watched: commits are acted upon at once, files that are saved and not committed are checked.
 A pass is noted in the ConfigMap larder-status, for `larder status`.
 Exit code of --once: 0 when all went well, 1 when something failed. Everything else still went on.")]
 pub struct Run {
@@ -45,6 +52,8 @@ pub struct Run {
     registry: RegistryOptions,
     #[command(flatten)]
     forge: ForgeOptions,
+    #[command(flatten)]
+    webhooks: WebhookOptions,
     /// How lock changes get into the branch; by default as larder.yaml says.
     #[arg(long, value_enum, value_name = "MODE", conflicts_with = "follow")]
     lock_mode: Option<LockModeOption>,
@@ -136,6 +145,9 @@ impl Run {
                 .map_err(|error| CliError::io(format!("--listen {address}"), &error))?;
             tracing::info!(address = %bound, "listening");
         }
+        let wake = Wake::default();
+        self.webhooks.serve(&wake, &metrics, &shutdown).await?;
+        local::watch(&world.repository, wake.clone(), world.options.render.clone(), &shutdown);
         if matches!(self.target.target, Target::Cluster) {
             world.cluster.watch(&shutdown).await;
         }
@@ -146,9 +158,24 @@ impl Run {
                 announcing.pass_ended(tip, result);
             }
         };
-        Controller::new(world, self.interval, metrics).run(&shutdown, observe).await;
+        Controller::new(world, self.interval, metrics).with_news(wake).run(&shutdown, observe).await;
         tracing::info!("ended");
         Ok(Exit::Success)
+    }
+}
+
+impl WebhookOptions {
+    /// Takes webhooks, if that is wanted.
+    async fn serve(self, wake: &Wake, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Result<(), CliError> {
+        let (Some(address), Some(file)) = (self.webhook_listen, self.webhook_secret_file) else { return Ok(()) };
+        let secrets = SecretFile::new(file);
+        secrets.check().await?;
+        let bound = Hooks::new(secrets, wake.clone(), metrics.clone())
+            .serve(address, shutdown.clone())
+            .await
+            .map_err(|error| CliError::io(format!("--webhook-listen {address}"), &error))?;
+        tracing::info!(address = %bound, "taking webhooks");
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ mod commit;
 mod credentials;
 mod error;
 mod fetch;
+mod folders;
 mod history;
 mod local;
 mod pack;
@@ -29,6 +30,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
 
 pub use credentials::Credentials;
 pub use error::{GitError, PushError};
+pub use folders::Folders;
 pub use history::{Ledger, Query};
 pub(crate) use redact::Redactor;
 pub use side::Rebuilt;
@@ -173,6 +175,14 @@ impl Repository {
     /// The branch that is followed, without `refs/heads/`, as far as it is known.
     pub fn branch(&self) -> Option<&str> {
         self.branch.as_deref().and_then(|name| name.strip_prefix("refs/heads/"))
+    }
+
+    /// Where a repository on this machine is; none for one elsewhere. Its `work_tree` is that of the environment repository.
+    ///
+    /// # Errors
+    /// [`GitError`], when there is none now.
+    pub fn folders(&self) -> Result<Option<Folders>, GitError> {
+        folders::find(&self.options, &self.address)
     }
 
     /// Where the branch is now. One question to the remote beside the handshake, and nothing else.

@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::git::{self, CommitId, Draft, GitError, Ledger, PushError, Pushed, Rebuilt, Tip};
+use super::git::{self, CommitId, Draft, Folders, GitError, Ledger, PushError, Pushed, Rebuilt, Tip};
 use crate::model::{
     failure::{Category, Problem},
     snapshot::Snapshot,
@@ -65,6 +65,11 @@ impl Repository {
             repository.commit_and_push(&draft)
         })
         .await
+    }
+
+    /// Where a repository on this machine is; none for one elsewhere. See [`git::Repository::folders`].
+    pub async fn folders(&self) -> Result<Option<Folders>, GitError> {
+        self.blocking(|repository| repository.folders()).await
     }
 
     /// The branch that is followed, without `refs/heads/`, as far as it is known.

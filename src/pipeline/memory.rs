@@ -22,6 +22,7 @@ use crate::{
 };
 
 mod proposals;
+mod suspects;
 
 pub use proposals::Proposed;
 

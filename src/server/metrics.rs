@@ -27,6 +27,7 @@ pub struct Metrics {
     registry_requests: Counter,
     target_requests: Counter,
     environments: Family<Standing, Gauge>,
+    webhooks: Family<Delivery, Counter>,
     since_progress: Gauge<f64, AtomicU64>,
     started: Instant,
     /// Milliseconds from `started` to the end of the last poll or pass.
@@ -45,6 +46,12 @@ struct Standing {
     condition: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Delivery {
+    sender: &'static str,
+    outcome: &'static str,
+}
+
 impl Metrics {
     /// Nothing counted yet. Without progress for `patience`, the controller counts as stalled.
     pub fn new(patience: Duration) -> Self {
@@ -58,6 +65,7 @@ impl Metrics {
             registry_requests: Counter::default(),
             target_requests: Counter::default(),
             environments: Family::default(),
+            webhooks: Family::default(),
             since_progress: Gauge::default(),
             started: Instant::now(),
             progress: AtomicU64::new(0),
@@ -78,6 +86,7 @@ impl Metrics {
         registry.register("registry_requests", "Requests to registries", metrics.registry_requests.clone());
         registry.register("target_requests", "Requests to the API server", metrics.target_requests.clone());
         registry.register("environments", "Environments by condition", metrics.environments.clone());
+        registry.register("webhooks", "Webhooks by sender and what became of them", metrics.webhooks.clone());
         registry.register_with_unit(
             "since_progress",
             "Time since a poll or pass ended",
@@ -122,6 +131,11 @@ impl Metrics {
         }
         self.ready.store(true, Ordering::Relaxed);
         self.progressed();
+    }
+
+    /// A webhook came in: from which kind of sender, and what became of it.
+    pub(super) fn webhook(&self, sender: &'static str, outcome: &'static str) {
+        self.webhooks.get_or_create(&Delivery { sender, outcome }).inc();
     }
 
     /// Whether a pass has been carried out.

@@ -1,7 +1,7 @@
 //! Pull requests, comments and commit statuses at a real Gitea, with the real two-node cluster.
 
-mod gitea;
-mod hosted;
+pub(crate) mod gitea;
+pub(crate) mod hosted;
 mod plan;
 mod proposals;
 mod statuses;

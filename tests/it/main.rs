@@ -16,4 +16,5 @@ mod render;
 mod scenarios;
 mod secret;
 mod tidy;
+mod trigger;
 mod validate;

@@ -1,6 +1,6 @@
 //! The registry client against a real registry: TLS by a private authority, htpasswd, mirrors.
 
-mod peer;
+pub(crate) mod peer;
 
 use larder::{
     io::registry::{ControllerCredentials, Credential, Credentials, Keyring, RegistryClient},

@@ -60,7 +60,7 @@ impl Authority {
 }
 
 /// A running registry; it ends with this value.
-pub(super) struct Registry {
+pub(crate) struct Registry {
     process: Child,
     host: String,
     authority: Option<String>,
@@ -88,6 +88,15 @@ impl Registry {
     pub(super) fn with_tokens(authority: &Authority, realm: &str) -> Self {
         let token = json!({"realm": realm, "service": "tests", "issuer": "tests", "rootcertbundle": authority.file()});
         Self::start(Some(authority), &json!({"auth": {"token": token}}))
+    }
+
+    /// Plain http, for everybody; it notifies that address of all that happens, with this header `Authorization`.
+    pub(crate) fn notifying(url: &str, authorization: &str) -> Self {
+        let endpoint = json!({
+            "name": "larder", "url": url, "timeout": "2s", "threshold": 3, "backoff": "1s",
+            "headers": {"Authorization": [authorization]},
+        });
+        Self::start(None, &json!({"notifications": {"endpoints": [endpoint]}}))
     }
 
     fn start(authority: Option<&Authority>, more: &Value) -> Self {
@@ -121,7 +130,7 @@ impl Registry {
         Self { process, host, authority: authority.map(Authority::pem), _dir: dir }
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         &self.host
     }
 }

@@ -41,6 +41,11 @@ fn the_controller_runs_as_a_pod_with_least_privilege() {
         (puller["status"]["numberReady"] == 2).then_some(())
     });
 
+    // Webhooks have a port of their own, and the pod can read their secret: without it the answer would be 503.
+    let mut knock = Command::new("curl");
+    knock.args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "{}", "http://127.0.0.1:8081/hooks/github"]);
+    assert_eq!(String::from_utf8(run(&mut knock).stdout).unwrap(), "401");
+
     // It is the pod that did it, and it may do no more than it needs.
     let pod = kubectl(&["get", "pods", "-n", "larder-system", "-l", "app.kubernetes.io/name=larder", "-o", "json"]);
     let pod: serde_json::Value = serde_json::from_str(&pod).unwrap();

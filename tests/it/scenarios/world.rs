@@ -186,10 +186,12 @@ impl World {
         let repository = self.repository();
         let mut arguments = vec!["run", "--interval", "1s", "--repo", &repository];
         arguments.extend(more);
-        let log = self.path(&format!("log-{}", fastrand::u32(..)));
-        let stderr = fs::File::create(&log).unwrap();
-        let child = self.larder(&arguments).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
-        Controller { child, log }
+        self.start(&arguments)
+    }
+
+    /// The binary in the background, killed when it is dropped.
+    pub fn start(&self, arguments: &[&str]) -> Controller {
+        Controller::start(self.larder(arguments), self)
     }
 
     /// `larder status` with these arguments: exit code 0 or not, and its output as JSON.
@@ -316,6 +318,14 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// Starts the command, with a log in the world's folder.
+    pub fn start(mut command: Command, world: &World) -> Self {
+        let log = world.path(&format!("log-{}", fastrand::u32(..)));
+        let stderr = fs::File::create(&log).unwrap();
+        let child = command.stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        Self { child, log }
+    }
+
     /// What it has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()

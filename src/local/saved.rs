@@ -1,0 +1,123 @@
+//! Files that are saved and not committed: what is wrong with them, and what would change if they were committed.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use crate::{
+    io::{folder, git::CommitId, repository::Repository},
+    model::{
+        failure::{Category, Failure, Problem},
+        lock::LockChange,
+        manifest::Manifests,
+        snapshot::{Entry, Snapshot},
+    },
+    pipeline::render_locked,
+    stages::{
+        load::{self, Environments},
+        render,
+        review::{self, Review, Side, text},
+    },
+};
+
+/// Editors write a file in several steps.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// The lock is written by larder, so that of the commit counts, whatever a work tree holds.
+const LOCK: &str = "lock/";
+
+/// Looks at the files of a work tree.
+pub(super) struct Saved {
+    repository: Arc<Repository>,
+    render: render::Options,
+    /// What was told last.
+    told: Told,
+}
+
+/// What was told last.
+#[derive(PartialEq, Eq, Default)]
+enum Told {
+    #[default]
+    Nothing,
+    /// These files on that commit.
+    Saved(CommitId, BTreeMap<String, Entry>),
+}
+
+impl Saved {
+    pub(super) fn new(repository: Arc<Repository>, render: render::Options) -> Self {
+        Self { repository, render, told: Told::Nothing }
+    }
+
+    /// Compares the files with the branch's tip, and logs what differs, once.
+    pub(super) async fn look(&mut self) {
+        tokio::time::sleep(SETTLE).await;
+        if let Err(problem) = self.try_look().await {
+            tracing::debug!(%problem, "the saved files are not checked");
+        }
+    }
+
+    async fn try_look(&mut self) -> Result<(), Problem> {
+        let Some(root) = self.repository.folders().await.map_err(Problem::from)?.and_then(|folders| folders.work_tree)
+        else {
+            return Ok(());
+        };
+        let tip = self.repository.commit().await?;
+        let committed = self.repository.fetch(&tip).await.map_err(Problem::from)?;
+        let saved = tokio::task::spawn_blocking(move || folder::snapshot(&root)).await;
+        let mut saved = saved.map_err(|error| Problem::new(Category::Io, error.to_string()))??;
+        saved.files.retain(|path, _| !path.starts_with(LOCK));
+        let lock = committed.files.iter().filter(|(path, _)| path.starts_with(LOCK));
+        saved.files.extend(lock.map(|(path, entry)| (path.clone(), entry.clone())));
+        if saved.files == committed.files {
+            if self.told != Told::Nothing {
+                tracing::info!(commit = %tip, "the saved files are those of the commit");
+                self.told = Told::Nothing;
+            }
+            return Ok(());
+        }
+        let now = Told::Saved(tip, saved.files.clone());
+        if now != self.told {
+            tell(&tip, &differing(&committed, &saved), &compare(&committed, &saved, &self.render));
+            self.told = now;
+        }
+        Ok(())
+    }
+}
+
+/// The paths of files that differ.
+fn differing(committed: &Snapshot, saved: &Snapshot) -> Vec<String> {
+    let all: std::collections::BTreeSet<&String> = committed.files.keys().chain(saved.files.keys()).collect();
+    all.into_iter().filter(|path| committed.files.get(*path) != saved.files.get(*path)).cloned().collect()
+}
+
+fn compare(committed: &Snapshot, saved: &Snapshot, options: &render::Options) -> Review {
+    let read = |snapshot: &Snapshot| -> Result<(Environments, Manifests), Failure> {
+        let environments = load::load(snapshot)?;
+        let lock = LockChange { lock: environments.lock.clone(), ..LockChange::default() };
+        let manifests = render_locked(&environments, &lock, options);
+        Ok((environments, manifests))
+    };
+    let names = ("the commit", "the saved files");
+    let former = read(committed).ok();
+    let former = former.as_ref().map(|(environments, manifests)| Side { environments, manifests });
+    match read(saved) {
+        Ok((environments, manifests)) => {
+            review::review(former, Side { environments: &environments, manifests: &manifests }, names)
+        }
+        Err(failure) => review::unreadable(&failure, names),
+    }
+}
+
+fn tell(tip: &CommitId, files: &[String], review: &Review) {
+    let files =
+        files.iter().take(5).cloned().collect::<Vec<_>>().join(", ") + if files.len() > 5 { ", …" } else { "" };
+    tracing::info!(commit = %tip, files, "saved, not committed: nothing of it is applied");
+    for line in text::lines(review) {
+        tracing::info!("saved: {line}");
+    }
+    for problem in &review.problems {
+        tracing::warn!(category = problem.category.as_str(), "saved: {problem}");
+    }
+    if let Some(blocked) = &review.blocked {
+        tracing::warn!(category = blocked.problem.category.as_str(), "saved: {}", blocked.problem);
+    }
+    tracing::info!("saved: {}", text::summary(review));
+}
