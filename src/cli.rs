@@ -27,6 +27,7 @@ mod secret;
 mod session;
 mod status;
 mod validate;
+mod verify;
 mod who_ran;
 
 pub use error::CliError;
@@ -61,6 +62,7 @@ enum Command {
     Blame(blame::Blame),
     WhoRan(who_ran::WhoRan),
     Diff(diff::Diff),
+    Verify(Box<verify::Verify>),
     Demo(demo::Demo),
     Completions(completions::Completions),
 }
@@ -158,6 +160,7 @@ impl Command {
             Self::Blame(verb) => verb.run(printer).await,
             Self::WhoRan(verb) => verb.run(printer).await,
             Self::Diff(verb) => verb.run(printer).await,
+            Self::Verify(verb) => verb.run(printer).await,
             Self::Demo(verb) => verb.run(printer).await,
             Self::Completions(verb) => Ok(verb.run(printer)),
         }

@@ -68,6 +68,16 @@ pub struct GitOptions {
     /// E-mail address of the committer, where it is not the author's.
     #[arg(long, value_name = "ADDRESS")]
     pub committer_email: Option<String>,
+    /// A file with an OpenSSH private key, without passphrase, that signs the commits that larder makes. It is read anew
+    /// at each use, so that it can be rotated.
+    #[arg(long, value_name = "FILE")]
+    pub signing_key_file: Option<PathBuf>,
+    /// Read no commit that is not signed by a key of this file: SSH keys in the form of OpenSSH's allowed signers.
+    #[arg(long, value_name = "FILE")]
+    pub verify_signers: Option<PathBuf>,
+    /// Read no commit that is not signed by a key of this file: OpenPGP public keys. It needs the program gpg.
+    #[arg(long, value_name = "FILE")]
+    pub verify_keyring: Option<PathBuf>,
 }
 
 impl SourceOptions {
@@ -107,6 +117,9 @@ impl SourceOptions {
             author_email: "larder@larder.dev".to_owned(),
             committer_name: None,
             committer_email: None,
+            signing_key_file: None,
+            verify_signers: None,
+            verify_keyring: None,
         };
         Self { repo: Some(repository.display().to_string()), git }
     }
@@ -132,6 +145,8 @@ impl GitOptions {
             },
             author,
             committer,
+            signing_key: self.signing_key_file.clone(),
+            trust: git::Trust { signers: self.verify_signers.clone(), keyring: self.verify_keyring.clone() },
         }
     }
 }

@@ -25,4 +25,5 @@ pub mod report;
 pub mod resolution;
 pub mod settings;
 pub mod snapshot;
+pub mod verification;
 pub mod yaml;

@@ -38,6 +38,8 @@ pub mod audit;
 mod memory;
 mod propose;
 mod push;
+pub mod record;
+pub mod verify;
 
 pub use memory::Memory;
 pub use push::{LockMode, Locked};
@@ -171,7 +173,9 @@ async fn prepare<C: Cluster, K: Credentials>(
     world.reach(Step::Lock).await;
     let locked = push::lock(world, memory, tip, snapshot, environments, resolution).await?;
     // 5. render (pure)
-    let manifests = render_locked(&locked.environments, &locked.change, &world.options.render);
+    let manifests = memory
+        .take_manifests(&locked.commit)
+        .unwrap_or_else(|| render_locked(&locked.environments, &locked.change, &world.options.render));
     // 6. observe and diff (target)
     world.reach(Step::Plan).await;
     let revision = locked.commit.to_string();

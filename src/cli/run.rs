@@ -102,6 +102,7 @@ impl Run {
             .into());
         }
         let (repository, _cache) = session::repository(&self.source)?;
+        repository.check_keys().await.map_err(Problem::from)?;
         // The first look at the repository does not wait for the cluster.
         let target = session::target(&self.target).await?;
         let secrets = match &target {

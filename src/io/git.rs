@@ -24,6 +24,7 @@ mod report;
 mod session;
 mod shown;
 mod side;
+mod signature;
 mod tree;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
@@ -31,9 +32,10 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
 pub use credentials::Credentials;
 pub use error::{GitError, PushError};
 pub use folders::Folders;
-pub use history::{Ledger, Query};
+pub use history::{Ledger, LockingCommit, Query, Until};
 pub(crate) use redact::Redactor;
 pub use side::Rebuilt;
+pub use signature::{Signer, Trust, Trusted, Untrusted};
 pub(crate) use tree::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS};
 
 use crate::model::snapshot::Snapshot;
@@ -94,6 +96,10 @@ pub struct Options {
     pub author: Identity,
     /// Who commits them.
     pub committer: Identity,
+    /// A file with the OpenSSH private key that signs what larder commits; none: it is not signed.
+    pub signing_key: Option<PathBuf>,
+    /// Who has to have signed a commit whose files are read.
+    pub trust: Trust,
 }
 
 impl fmt::Debug for Options {
@@ -185,6 +191,15 @@ impl Repository {
         folders::find(&self.options, &self.address)
     }
 
+    /// Makes sure that keys, and lists of keys, can be used, and that larder's own commits will be accepted; `seconds`
+    /// is the time. Touches no network.
+    ///
+    /// # Errors
+    /// [`GitError::Keys`], [`GitError::Signing`].
+    pub fn check_keys(&self, seconds: i64) -> Result<(), GitError> {
+        signature::ready(&self.options, seconds)
+    }
+
     /// Where the branch is now. One question to the remote beside the handshake, and nothing else.
     ///
     /// # Errors
@@ -223,10 +238,11 @@ impl Repository {
         }
     }
 
-    /// The files of a commit; it is fetched if it is not in the cache.
+    /// The files of a commit; it is fetched if it is not in the cache. Where commits have to be signed, this one is
+    /// checked before any file of it is read.
     ///
     /// # Errors
-    /// [`GitError`]; [`GitError::CommitGone`] when the remote does not give that commit out.
+    /// [`GitError`]; [`GitError::Untrusted`] when it is not signed by whom it must be; [`GitError::CommitGone`] when the remote does not give that commit out.
     pub fn fetch(&mut self, commit: &CommitId) -> Result<Snapshot, GitError> {
         fetch::snapshot(&self.options, &self.address, &self.path, *commit)
     }
@@ -247,7 +263,8 @@ impl Repository {
         push::commit_and_push(&self.options, &self.address, &self.path, &branch, draft)
     }
 
-    /// The history of a commit, to be read; a remote's is fetched first, or what is new of it.
+    /// The history of a commit, to be read; a remote's is fetched first, or what is new of it. Where commits have to be
+    /// signed, this one is checked first.
     ///
     /// # Errors
     /// [`GitError`]; [`GitError::CommitGone`] when the remote does not give that commit out.

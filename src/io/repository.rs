@@ -21,6 +21,14 @@ impl Repository {
         Ok(Self(Arc::new(Mutex::new(git::Repository::open(options)?))))
     }
 
+    /// Makes sure that keys can be used and that larder's own commits will be accepted.
+    ///
+    /// # Errors
+    /// See [`git::Repository::check_keys`].
+    pub async fn check_keys(&self) -> Result<(), GitError> {
+        self.blocking(|repository| repository.check_keys(seconds())).await
+    }
+
     /// What the branch points to now: one `ls-refs`.
     pub async fn tip(&self) -> Result<Tip, GitError> {
         self.blocking(super::git::Repository::tip).await

@@ -11,6 +11,7 @@ use crate::{
     model::{
         failure::Failure,
         lock::Lock,
+        manifest::Manifests,
         registries::Registries,
         resolution::{Request, RequestKey, Resolution, Warnings},
         snapshot::Snapshot,
@@ -42,6 +43,8 @@ pub struct Memory {
     next_due: Option<Duration>,
     /// The files of the commit that was seen last.
     snapshot: Option<(git::CommitId, Arc<Snapshot>)>,
+    /// The manifests of the lock commit that was just made, as the pass would render them.
+    manifests: Option<(git::CommitId, Manifests)>,
     client: Option<(Registries, Arc<RegistryClient>)>,
     /// Answers that moved something and are not in the tracked branch yet. Only kept where lock changes are proposed.
     moved: proposals::Moved,
@@ -68,6 +71,7 @@ impl Default for Memory {
             warned: BTreeMap::new(),
             next_due: None,
             snapshot: None,
+            manifests: None,
             client: None,
             moved: proposals::Moved::new(),
             proposed: None,
@@ -171,6 +175,16 @@ impl Memory {
     /// Remembers a commit's files.
     pub fn keep(&mut self, commit: git::CommitId, snapshot: Arc<Snapshot>) {
         self.snapshot = Some((commit, snapshot));
+    }
+
+    /// Remembers the manifests of a commit, rendered with the pass's own options, for the same pass.
+    pub fn keep_manifests(&mut self, commit: git::CommitId, manifests: Manifests) {
+        self.manifests = Some((commit, manifests));
+    }
+
+    /// The manifests of that commit, if they were rendered for it already. They are forgotten in any case.
+    pub fn take_manifests(&mut self, commit: &git::CommitId) -> Option<Manifests> {
+        self.manifests.take().filter(|(of, _)| of == commit).map(|(_, manifests)| manifests)
     }
 
     /// The client for these registries: the former one while they stay the same, so that connections and tokens live on.

@@ -6,10 +6,11 @@ use super::{
     World,
     memory::{Memory, Proposed},
     push::{Locked, unmoved},
+    record,
 };
 use crate::{
     io::{cluster::Cluster, forge, forge::Forge, git, registry::Credentials},
-    model::{failure::Problem, forge::Proposal, lock::LockChange, resolution::Resolution},
+    model::{digest::Digest, failure::Problem, forge::Proposal, lock::LockChange, resolution::Resolution},
     stages::{load::Environments, lock, review::markdown},
 };
 
@@ -28,7 +29,10 @@ pub(super) async fn propose<C: Cluster, K: Credentials>(
     let result = match memory.proposed(&fingerprint) {
         Some(known) => Ok(known.place.clone()),
         None => {
-            let place = carry_out(world, tip, &settings.lock.branch, &wanted, &fingerprint).await;
+            let parent = memory.snapshot(tip).filter(|_| !wanted.files.is_empty());
+            let recorded = parent.map(|snapshot| record::record(&record::with_files(&snapshot, &wanted)));
+            let digest = recorded.and_then(|recorded| Some(recorded.ok()?.digest));
+            let place = carry_out(world, tip, &settings.lock.branch, &wanted, (&fingerprint, digest.as_ref())).await;
             memory.has_proposed(place.as_ref().ok().map(|place| Proposed { fingerprint, place: place.clone() }));
             place
         }
@@ -52,7 +56,7 @@ async fn carry_out<C, K>(
     tip: &git::CommitId,
     branch: &str,
     wanted: &LockChange,
-    fingerprint: &str,
+    (fingerprint, digest): (&str, Option<&Digest>),
 ) -> Result<Option<String>, Problem> {
     let base = world.repository.branch().await.unwrap_or_default();
     if wanted.files.is_empty() {
@@ -63,6 +67,7 @@ async fn carry_out<C, K>(
         return Ok(None);
     }
     let message = lock::message(wanted, env!("CARGO_PKG_VERSION"));
+    let message = digest.map_or_else(|| message.clone(), |digest| lock::with_manifests(&message, digest));
     match world.repository.rebuild(branch, tip, &wanted.files, &message).await? {
         git::Rebuilt::Nothing => return Ok(None),
         git::Rebuilt::Commit(commit) => tracing::info!(%commit, branch, moved = wanted.moves.len(), "lock proposed"),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Memory, RunError, World, propose, resolve};
+use super::{Memory, RunError, World, propose, record, resolve};
 use crate::{
     io::{cluster::Cluster, git, registry::Credentials},
     model::{
@@ -10,11 +10,11 @@ use crate::{
         lock::LockChange,
         resolution::Resolution,
         settings::{self, Settings},
-        snapshot::{Entry, Origin, Snapshot},
+        snapshot::{Origin, Snapshot},
     },
     stages::{
         load::{self, Environments},
-        lock,
+        lock, render,
     },
 };
 
@@ -105,14 +105,24 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
         if change.files.is_empty() {
             return Ok(Locked { commit, lock_commit: None, environments, change, problem: None, proposal: None });
         }
+        // From here on the environments are those that the commit will have; there may be many, so not both are kept.
+        drop(environments);
+        let mut next = record::with_files(&snapshot, &change);
+        let recorded = record::record(&next).map_err(RunError)?;
+        environments = recorded.environments;
         let message = lock::message(&change, env!("CARGO_PKG_VERSION"));
+        let message = lock::with_manifests(&message, &recorded.digest);
         match world.repository.commit_and_push(&commit, &change.files, &message).await {
             Ok(git::Pushed::Nothing) => {
                 return Ok(Locked { commit, lock_commit: None, environments, change, problem: None, proposal: None });
             }
             Ok(git::Pushed::Commit(lock_commit)) => {
                 tracing::info!(commit = %lock_commit, moved = change.moves.len(), "lock committed");
-                memory.keep(lock_commit, Arc::new(with_files(&snapshot, &change, &lock_commit)));
+                next.origin = Origin::Commit(lock_commit.to_string());
+                memory.keep(lock_commit, Arc::new(next));
+                if world.options.render == render::Options::default() {
+                    memory.keep_manifests(lock_commit, recorded.manifests);
+                }
                 return Ok(Locked {
                     commit: lock_commit,
                     lock_commit: Some(lock_commit),
@@ -136,6 +146,7 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
                 let problem = Problem::from(error);
                 tracing::warn!(%problem, "the lock could not be committed; the former one stays in force");
                 memory.forget(&resolution);
+                let environments = load::load(&snapshot).map_err(RunError)?;
                 let change = unmoved(&environments, change);
                 return Ok(Locked {
                     commit,
@@ -153,16 +164,4 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
 /// The former lock stays in force; what the change found wrong is still reported.
 pub(super) fn unmoved(environments: &Environments, change: LockChange) -> LockChange {
     LockChange { lock: environments.lock.clone(), files: BTreeMap::new(), moves: Vec::new(), ..change }
-}
-
-/// The files of a lock commit, known without fetching them: its parent's with the lock's changes.
-fn with_files(parent: &Snapshot, change: &LockChange, commit: &git::CommitId) -> Snapshot {
-    let mut files = parent.files.clone();
-    for (path, bytes) in &change.files {
-        match bytes {
-            Some(bytes) => files.insert(path.clone(), Entry::File(bytes.as_slice().into())),
-            None => files.remove(path),
-        };
-    }
-    Snapshot { origin: Origin::Commit(commit.to_string()), files }
 }

@@ -3,10 +3,12 @@
 mod blame;
 #[cfg(test)]
 mod tests;
+mod trailers;
 mod who_ran;
 
 pub use self::{
     blame::Blamer,
+    trailers::Trailers,
     who_ran::{Spans, Wanted, WantedError},
 };
 

@@ -11,7 +11,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use message::{describe, message};
+pub use message::{describe, message, with_manifests};
 
 use std::collections::BTreeSet;
 

@@ -7,6 +7,7 @@
 mod checks;
 mod collisions;
 mod data;
+mod digest;
 mod document;
 mod engine;
 pub mod names;
@@ -19,6 +20,8 @@ pub(super) mod tests;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+pub use self::digest::digest;
 
 use self::{
     data::{Common, EnvironmentContext, PullerData},

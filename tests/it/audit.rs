@@ -2,6 +2,7 @@
 
 mod generate;
 mod odd;
+mod verify;
 
 use std::{
     collections::BTreeMap,

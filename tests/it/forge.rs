@@ -4,4 +4,5 @@ pub(crate) mod gitea;
 pub(crate) mod hosted;
 mod plan;
 mod proposals;
+mod signed;
 mod statuses;

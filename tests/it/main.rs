@@ -7,7 +7,7 @@ mod audit;
 mod cluster;
 mod forge;
 mod generated;
-mod git;
+pub mod git;
 mod import;
 mod load;
 mod lock;

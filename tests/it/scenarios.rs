@@ -5,6 +5,7 @@ mod crowd;
 mod git;
 mod in_cluster;
 mod private;
+mod signed;
 mod sync;
 mod tenancy;
 pub(crate) mod world;

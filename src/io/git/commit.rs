@@ -1,8 +1,15 @@
 //! Making a lock commit: the parent's tree with some files changed.
 
-use gix::{ObjectId, Repository, actor::SignatureRef, objs::tree::EntryKind, odb::memory::Storage};
+use std::path::Path;
 
-use super::{CommitId, Draft, GitError, Identity, Options, tree};
+use gix::{
+    ObjectId, Repository,
+    actor::SignatureRef,
+    objs::{Commit, WriteTo as _, tree::EntryKind},
+    odb::memory::Storage,
+};
+
+use super::{CommitId, Draft, GitError, Identity, Options, signature, tree};
 
 /// A commit that exists in memory only.
 pub(super) struct Made {
@@ -12,15 +19,38 @@ pub(super) struct Made {
     pub(super) objects: Storage,
 }
 
-/// Builds the commit, or nothing if its tree would be the parent's.
+/// Builds the commit, signed where there is a key, or nothing if its tree would be the parent's.
 ///
 /// # Errors
-/// [`GitError::Path`] for a path that cannot be written; [`GitError::Corrupt`].
+/// [`GitError::Path`] for a path that cannot be written; [`GitError::Signing`]; [`GitError::Corrupt`].
 pub(super) fn make(
     options: &Options,
     repository: &Repository,
     path: &[String],
     draft: &Draft<'_>,
+) -> Result<Option<Made>, GitError> {
+    build(options, repository, path, draft, options.signing_key.as_deref())
+}
+
+/// As [`make`], without a signature: two commits that differ in nothing else are equal then.
+///
+/// # Errors
+/// As [`make`].
+pub(super) fn make_unsigned(
+    options: &Options,
+    repository: &Repository,
+    path: &[String],
+    draft: &Draft<'_>,
+) -> Result<Option<Made>, GitError> {
+    build(options, repository, path, draft, None)
+}
+
+fn build(
+    options: &Options,
+    repository: &Repository,
+    path: &[String],
+    draft: &Draft<'_>,
+    key: Option<&Path>,
 ) -> Result<Option<Made>, GitError> {
     let mut repository = repository.clone().with_object_memory();
     let corrupt = |error: gix::Error| super::local::corrupt(options, &error);
@@ -30,10 +60,24 @@ pub(super) fn make(
         return Ok(None);
     };
     let (author, committer) = (Signed::new(&options.author, draft), Signed::new(&options.committer, draft));
-    let id = repository
-        .new_commit_as(committer.as_ref(), author.as_ref(), draft.message, new, [draft.parent.0])
-        .map(|commit| CommitId(commit.id))
-        .map_err(corrupt)?;
+    let mut commit = Commit {
+        message: draft.message.into(),
+        tree: new,
+        author: author.as_ref().into(),
+        committer: committer.as_ref().into(),
+        encoding: None,
+        parents: [draft.parent.0].into_iter().collect(),
+        extra_headers: Vec::new(),
+    };
+    if let Some(key) = key {
+        let mut bytes = Vec::new();
+        commit.write_to(&mut bytes).map_err(|error| GitError::Signing {
+            detail: error.to_string(),
+            hint: "this is a bug in larder; please report it".into(),
+        })?;
+        commit.extra_headers.push((signature::HEADER.into(), signature::sign(key, &bytes)?.into()));
+    }
+    let id = repository.write_object(commit).map(|id| CommitId(id.detach())).map_err(corrupt)?;
     let objects = repository.objects.take_object_memory().unwrap_or_default();
     Ok(Some(Made { id, objects }))
 }

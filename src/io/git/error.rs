@@ -101,6 +101,38 @@ pub enum GitError {
         /// The commit that was asked for.
         commit: CommitId,
     },
+    /// A commit that is not signed by whom it must be.
+    #[error("the commit {commit} of {remote} is not trusted: {detail}; it has to be signed with {expected}")]
+    Untrusted {
+        /// The repository.
+        remote: String,
+        /// The commit.
+        commit: CommitId,
+        /// What is wrong with its signature.
+        detail: String,
+        /// What it has to be signed with.
+        expected: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A file of trusted keys that cannot be used.
+    #[error("{path} cannot be used: {detail}")]
+    Keys {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        detail: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A commit of larder's own that cannot be signed, or would not be accepted.
+    #[error("lock commits cannot be signed: {detail}")]
+    Signing {
+        /// What is in the way. Holds nothing of a key.
+        detail: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// More files or bytes than a snapshot may hold.
     #[error("{remote} holds more than {limit} under `{path}`")]
     TooLarge {
@@ -152,6 +184,8 @@ impl GitError {
     pub fn hint(&self) -> String {
         match self {
             Self::Address { hint, .. } => (*hint).to_owned(),
+            Self::Untrusted { hint, .. } => format!("{hint}; until then the target stays as it is"),
+            Self::Keys { hint, .. } | Self::Signing { hint, .. } => hint.clone(),
             Self::Branch { .. } => "give a branch, such as `--branch main`; tags cannot be followed".into(),
             Self::Revision { .. } => {
                 "give a commit, a branch or a tag; of a repository elsewhere, a branch or a commit's 40 digits; if it is a shallow clone (CI), fetch more history".into()
@@ -233,21 +267,26 @@ impl PushError {
                 "push to a bare repository, or set `receive.denyCurrentBranch=updateInstead` in this one".into()
             }
             Self::Refused { message, .. } if is_signature(message) => {
-                "the branch wants signed commits: exempt larder's account from the rule, or let it write unsigned"
+                "the branch wants signed commits: give larder a key with --signing-key-file and register its public half \
+                 with larder's account at the forge; docs/guides/signing.md shows how"
                     .into()
             }
             Self::Refused { .. } => {
-                "allow larder's account to push commits that change `lock/` to this branch, or use `--follow`".into()
+                "allow larder's account to push commits that change `lock/` to this branch (if it wants them signed, give \
+                 larder a key with --signing-key-file), or use `--follow`"
+                    .into()
             }
             Self::Git(error) => error.hint(),
         }
     }
 }
 
-/// Whether a refusal is about missing signatures (GitHub's GH006, GitLab's push rules). E5.
+/// Whether a refusal is about missing signatures (GitHub's GH006, GitLab's push rules, Gitea's protected branches). E5
 fn is_signature(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    message.contains("verified signature") || message.contains("must be signed") || message.contains("unsigned commit")
+    ["verified signature", "must be signed", "unsigned commit", "unverified commit", "not signed", "is unsigned"]
+        .iter()
+        .any(|words| message.contains(words))
 }
 
 impl From<PushError> for Problem {

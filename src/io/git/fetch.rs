@@ -19,7 +19,7 @@ use super::{
     cache::{Cache, TREES},
     local, pack,
     session::{AGENT, Session},
-    tree,
+    signature, tree,
     tree::TreeError,
 };
 
@@ -50,9 +50,11 @@ pub(super) fn snapshot(
         if !repository.has_object(commit.0) {
             return Err(GitError::CommitGone { remote: options.remote(), commit });
         }
+        signature::demand(options, &repository, commit)?;
         return tree::snapshot(&repository, commit, path).map_err(|error| tree_error(options, error));
     }
     let read = |repository: &gix::Repository| {
+        signature::demand(options, repository, commit)?;
         tree::snapshot(repository, commit, path).map_err(|error| tree_error(options, error))
     };
     with_tree(options, address, commit, read).map(|(_, snapshot)| snapshot)

@@ -3,6 +3,7 @@
 mod changes;
 mod frontier;
 mod ledger;
+mod lock_commits;
 mod revision;
 
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ use super::{
 };
 
 pub use ledger::Ledger;
+pub use lock_commits::{LockingCommit, Until};
 
 /// The cache of a remote's history, and how many commits of it are fetched at most.
 const HISTORY: (&str, usize) = ("history", 50_000);

@@ -21,6 +21,7 @@ use super::{
     fetch, local, pack, refs,
     report::{self, Outcome},
     session::{AGENT, Session},
+    signature,
 };
 
 /// Makes the commit and moves the branch.
@@ -31,6 +32,7 @@ pub(super) fn commit_and_push(
     branch: &str,
     draft: &Draft<'_>,
 ) -> Result<Pushed, PushError> {
+    signature::own(options, draft.seconds)?;
     let Address::Local(folder) = address else {
         let make = |repository: &gix::Repository| commit::make(options, repository, path, draft);
         let (cache, made) = fetch::with_tree(options, address, draft.parent, make)?;

@@ -19,6 +19,7 @@ use super::{
     fetch, local, pack, push, refs,
     report::Outcome,
     session::Session,
+    signature,
 };
 
 /// The trailer that every commit of larder has.
@@ -35,6 +36,16 @@ pub enum Rebuilt {
     Nothing,
 }
 
+/// What is on a side branch.
+struct Existing {
+    /// When it was committed, in seconds since 1970.
+    seconds: i64,
+    /// What its identity would be without a signature.
+    unsigned: CommitId,
+    /// The key that signed it, if one did.
+    key: Option<String>,
+}
+
 impl Repository {
     /// Makes `branch` one commit on top of `draft.parent`.
     ///
@@ -45,31 +56,28 @@ impl Repository {
         let name = self.side(branch)?;
         let old = self.side_tip(&name)?;
         let existing = old.map(|old| self.read_side(&name, old)).transpose()?;
-        let make = |repository: &gix::Repository, draft: &Draft<'_>| {
-            commit::make(&self.options, repository, &self.path, draft)
+        let make = |repository: &gix::Repository| commit::make(&self.options, repository, &self.path, draft);
+        // Some signatures differ each time that they are made.
+        let same = |repository: &gix::Repository| -> Result<bool, GitError> {
+            let Some(existing) = &existing else { return Ok(false) };
+            let draft = Draft { seconds: existing.seconds, ..*draft };
+            let made = commit::make_unsigned(&self.options, repository, &self.path, &draft)?;
+            Ok(made.is_some_and(|made| made.id == existing.unsigned) && existing.key == self.own_key()?)
         };
         let (made, cache) = match &self.address {
             Address::Local(folder) => {
                 let repository = local::open(&self.options, folder)?;
-                let same =
-                    existing.map(|seconds| make(&repository, &Draft { seconds, ..*draft })).transpose()?.flatten();
-                if let (Some(same), Some(old)) = (same, old)
-                    && same.id == old
+                if let Some(old) = old
+                    && same(&repository)?
                 {
                     return Ok(Rebuilt::Unchanged(old));
                 }
-                (make(&repository, draft)?, None)
+                (make(&repository)?, None)
             }
             _ => {
-                let work = |repository: &gix::Repository| {
-                    let same =
-                        existing.map(|seconds| make(repository, &Draft { seconds, ..*draft })).transpose()?.flatten();
-                    Ok((same.map(|same| same.id), make(repository, draft)?))
-                };
+                let work = |repository: &gix::Repository| Ok((same(repository)?, make(repository)?));
                 let (cache, (same, made)) = fetch::with_tree(&self.options, &self.address, draft.parent, work)?;
-                if let (Some(same), Some(old)) = (same, old)
-                    && same == old
-                {
+                if let (true, Some(old)) = (same, old) {
                     return Ok(Rebuilt::Unchanged(old));
                 }
                 (made, Some(cache))
@@ -130,24 +138,31 @@ impl Repository {
         })
     }
 
-    /// The time of a side branch's commit.
+    /// The key that signs now, if there is one.
+    fn own_key(&self) -> Result<Option<String>, GitError> {
+        self.options.signing_key.as_deref().map(signature::own_key).transpose()
+    }
+
+    /// A side branch's commit.
     ///
     /// # Errors
     /// [`PushError::Refused`] when it is not larder's: it would be lost.
-    fn read_side(&self, name: &str, tip: CommitId) -> Result<i64, PushError> {
+    fn read_side(&self, name: &str, tip: CommitId) -> Result<Existing, PushError> {
         let read = |repository: &gix::Repository| {
             let corrupt = |error: gix::Error| local::corrupt(&self.options, &error);
             let commit = repository.find_commit(tip.0).map_err(corrupt)?;
             let message = commit.message_raw().map_err(corrupt)?.to_string();
             let ours = message.lines().any(|line| line.starts_with(OURS));
-            Ok((ours, commit.time().map_err(corrupt)?.seconds))
+            let (unsigned, key) = signature::without(&commit.data).unwrap_or((commit.id, None));
+            let seconds = commit.time().map_err(corrupt)?.seconds;
+            Ok((ours, Existing { seconds, unsigned: CommitId(unsigned), key }))
         };
-        let (ours, seconds) = match &self.address {
+        let (ours, existing) = match &self.address {
             Address::Local(folder) => read(&local::open(&self.options, folder)?)?,
             _ => fetch::with_tree(&self.options, &self.address, tip, read)?.1,
         };
         if ours {
-            return Ok(seconds);
+            return Ok(existing);
         }
         Err(PushError::Refused {
             branch: refs::short(name),

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use super::path::environment_of;
 use crate::model::{
+    digest::Digest,
     lock::{LockChange, Move, Previous},
     name::EnvironmentId,
 };
@@ -42,6 +43,11 @@ pub fn message(change: &LockChange, version: &str) -> String {
         .collect();
     let body: Vec<String> = lines.iter().map(|line| one_line(line)).collect();
     format!("{}\n\n{}\n\n{}\n", subject::subject(change), body.join("\n"), trailers.join("\n"))
+}
+
+/// The same message with one trailer more: the digest of all manifests that the commit leads to.
+pub fn with_manifests(message: &str, digest: &Digest) -> String {
+    format!("{message}{}\n", trailer("Manifests", digest.as_str()))
 }
 
 /// Environments whose lockfile changes although no image moves.

@@ -107,11 +107,17 @@ fn a_checked_out_branch_is_refused_by_git_itself() {
 fn rules_of_a_forge_get_a_hint_of_their_own() {
     // E5
     let world = World::new(&FILES);
-    world.hook("update", "echo 'GH006: Commits must have verified signatures.' >&2; exit 1");
-    let mut repository = world.local();
-    let first = tip(&mut repository);
-    let error = push(&mut repository, first, &CHANGE).unwrap_err();
-    assert!(error.hint().contains("signed"), "{}", error.hint());
+    for words in [
+        "error: GH006: Protected branch update failed. Commits must have verified signatures.",
+        "remote: GitLab: Commit must be signed with a GPG key",
+        "Gitea: branch main is protected from unverified commit 0123",
+    ] {
+        world.hook("update", &format!("echo '{words}' >&2; exit 1"));
+        let mut repository = world.local();
+        let first = tip(&mut repository);
+        let error = push(&mut repository, first, &CHANGE).unwrap_err();
+        assert!(error.hint().contains("wants signed commits"), "{words}: {}", error.hint());
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use larder::io::git::{CommitId, Credentials, Draft, Identity, Options, PushError, Pushed, Repository, Tip};
+use larder::io::git::{CommitId, Credentials, Draft, Identity, Options, PushError, Pushed, Repository, Tip, Trust};
 use tempfile::TempDir;
 
 /// The time of larder's commits in tests.
@@ -125,6 +125,8 @@ pub fn options(url: &str) -> Options {
         credentials: Credentials::default(),
         author: Identity { name: "larder".into(), email: "larder@example.com".into() },
         committer: Identity { name: "larder bot".into(), email: "bot@example.com".into() },
+        signing_key: None,
+        trust: Trust::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use gix::{
 };
 
 use super::{
-    super::{CommitId, GitError, Options, address::Address, cache::Lock, fetch::tree_error, local, tree},
+    super::{CommitId, GitError, Options, address::Address, cache::Lock, fetch::tree_error, local, signature, tree},
     HISTORY, Query,
     changes::Comparison,
     frontier::Frontier,
@@ -32,9 +32,9 @@ pub struct Ledger {
     pub(super) tip: CommitId,
     /// Git's own index of commits, where there is one: it knows parents and trees without the commits being read.
     graph: Option<gix::commitgraph::Graph>,
-    shallow: bool,
+    pub(super) shallow: bool,
     /// Where the lockfiles are, as components from the repository's root.
-    lock: Vec<String>,
+    pub(super) lock: Vec<String>,
     _cache: Option<Lock>,
 }
 
@@ -60,6 +60,7 @@ impl Ledger {
         tip: CommitId,
     ) -> Result<Self, GitError> {
         let (mut repository, cache) = repository(options, address, tip, HISTORY)?;
+        signature::demand(options, &repository, tip)?;
         repository.objects.set_pack_cache(|| Box::new(gix_pack::cache::lru::MemoryCappedHashmap::new(PACK_CACHE)));
         let shallow = repository.is_shallow().map_err(|error| local::corrupt(options, &error))?;
         // Git does not trust the index either where parents are missing; one that is broken only costs time.
@@ -210,12 +211,12 @@ impl Ledger {
         self.step(id)?.ok_or_else(|| self.missing(id))
     }
 
-    fn missing(&self, id: ObjectId) -> GitError {
+    pub(super) fn missing(&self, id: ObjectId) -> GitError {
         GitError::Corrupt { remote: self.options.remote(), detail: format!("the commit {id} is missing") }
     }
 
     /// The tree of lockfiles below a commit's tree.
-    fn lock_tree(&self, tree: ObjectId) -> Result<Option<ObjectId>, GitError> {
+    pub(super) fn lock_tree(&self, tree: ObjectId) -> Result<Option<ObjectId>, GitError> {
         let found = tree::find(&self.repository, tree, &self.lock);
         let found = found.map_err(|error| local::corrupt(&self.options, &error))?;
         Ok(found.filter(|(kind, _)| *kind == EntryKind::Tree).map(|(_, id)| id))

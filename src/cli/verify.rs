@@ -1,0 +1,148 @@
+//! `larder verify`: whether each change of the lock is a trusted controller's, and leads to what it records.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{
+    CliError, Exit, Printer,
+    audit::{self, AnswerFormat},
+    output::table,
+};
+use crate::{
+    config::SourceOptions,
+    io::git::Trust,
+    model::verification::{Verification, VerifiedCommit},
+    pipeline::verify::{Options, verify},
+};
+
+/// Check that every change of the lock was made by a trusted controller and renders to the manifests that it records
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder verify --controllers controllers                          the whole history of the repository you are in
+  larder verify v1.1..main --controllers controllers --people people
+  larder verify --repo URL --controllers controllers --output json
+
+The files hold public SSH keys in the form of OpenSSH's allowed signers: a line is `NAME ssh-ed25519 AAAA…`.
+Exit code: 0 when all is well, 1 otherwise.")]
+pub struct Verify {
+    /// Which commits, along first parents: those after the first revision up to the second one. Without it all, from
+    /// the first that records its manifests.
+    #[arg(value_name = "REV..REV", value_parser = parse_range)]
+    range: Option<(Option<String>, Option<String>)>,
+    /// The controllers' public keys.
+    #[arg(long, value_name = "FILE")]
+    controllers: PathBuf,
+    /// Public keys of people who may change the lock as well (reverts, holds); without it nobody may.
+    #[arg(long, value_name = "FILE")]
+    people: Option<PathBuf>,
+    /// The same with OpenPGP public keys. It needs the program gpg.
+    #[arg(long, value_name = "FILE")]
+    people_keyring: Option<PathBuf>,
+    #[command(flatten)]
+    source: SourceOptions,
+    /// How the answer is printed.
+    #[arg(long, value_enum, default_value_t)]
+    output: AnswerFormat,
+}
+
+/// `A..B`, `A..`, `..B`.
+fn parse_range(text: &str) -> Result<(Option<String>, Option<String>), String> {
+    let part = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    match text.split_once("..") {
+        Some((from, to)) if !to.starts_with('.') => Ok((part(from), part(to))),
+        _ => Err("REV..REV is expected; one of the two can be left out".to_owned()),
+    }
+}
+
+impl Verify {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        let whole = self.range.is_some();
+        let (from, to) = self.range.unwrap_or_default();
+        let options = Options {
+            from,
+            to,
+            whole,
+            controllers: Trust { signers: Some(self.controllers), keyring: None },
+            people: Trust { signers: self.people, keyring: self.people_keyring },
+        };
+        let (repository, _cache) = audit::repository(self.source)?;
+        let answer = verify(&repository, options).await?;
+        write(printer, &answer, self.output);
+        Ok(if answer.sound { Exit::Success } else { Exit::Failure })
+    }
+}
+
+const CSV: [&str; 8] = ["commit", "time", "author", "outcome", "signer", "key", "detail", "subject"];
+
+fn write(printer: &mut Printer, answer: &Verification, output: AnswerFormat) {
+    match output {
+        AnswerFormat::Json => return printer.json(answer),
+        AnswerFormat::Csv => audit::csv(printer, &CSV, answer.commits.iter().map(csv_row)),
+        AnswerFormat::Text => {
+            let rows: Vec<_> = answer.commits.iter().map(text_row).collect();
+            printer.text(&table(&["COMMIT", "TIME", "OUTCOME", "SIGNED BY", "SUBJECT"], &rows));
+        }
+    }
+    for commit in answer.commits.iter().filter(|commit| !commit.outcome.is_sound()) {
+        let detail = audit::clean(commit.detail.as_deref().unwrap_or_default());
+        printer.note(&format!("{}: {}: {detail}", audit::short(&commit.commit), commit.outcome.as_str()));
+    }
+    let sound = answer.commits.iter().filter(|commit| commit.outcome.is_sound()).count();
+    printer.note(&format!("{sound} of {} commits that change the lock are well", answer.commits.len()));
+    match (answer.older, answer.commits.is_empty()) {
+        (0, true) => printer.note("there is none, so nothing is shown; name the branch or another range"),
+        (0, false) => {}
+        (older, true) => printer.note(&format!("none of {older} records its manifests: larder did not do so then")),
+        (older, false) => {
+            printer
+                .note(&format!("{older} older ones are from before manifests were recorded; `..HEAD` checks them too"));
+        }
+    }
+    if !answer.complete {
+        printer.note("the history that is here is cut (a shallow clone): what is older was not checked");
+    }
+}
+
+fn csv_row(verified: &VerifiedCommit) -> Vec<String> {
+    let (name, key) = signer(verified);
+    let commit = &verified.commit;
+    let detail = verified.detail.clone().unwrap_or_default();
+    let outcome = verified.outcome.as_str().to_owned();
+    let (id, time, author, subject) =
+        (commit.id.clone(), audit::utc_time(commit.time), commit.author.clone(), commit.subject.clone());
+    vec![id, time, author, outcome, name, key, detail, subject]
+}
+
+fn text_row(verified: &VerifiedCommit) -> Vec<String> {
+    let commit = &verified.commit;
+    let name = match signer(verified) {
+        (name, _) if name.is_empty() => "-".to_owned(),
+        (name, _) => audit::clean(&name),
+    };
+    vec![
+        audit::short(commit).to_owned(),
+        audit::local_time(commit.time),
+        verified.outcome.as_str().to_owned(),
+        name,
+        audit::clean(&commit.subject),
+    ]
+}
+
+fn signer(verified: &VerifiedCommit) -> (String, String) {
+    verified.signed_by.as_ref().map(|signer| (signer.name.clone(), signer.key.clone())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_range;
+
+    #[test]
+    fn ranges() {
+        let range = |from: Option<&str>, to: Option<&str>| Ok((from.map(str::to_owned), to.map(str::to_owned)));
+        assert_eq!(parse_range("a..b"), range(Some("a"), Some("b")));
+        assert_eq!(parse_range("v1.0.."), range(Some("v1.0"), None));
+        assert_eq!(parse_range("..HEAD"), range(None, Some("HEAD")));
+        assert!(parse_range("main").is_err() && parse_range("a...b").is_err());
+    }
+}
