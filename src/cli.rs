@@ -15,6 +15,7 @@ mod demo;
 mod diff;
 mod error;
 mod history;
+mod hold;
 mod import;
 mod init;
 mod lock;
@@ -56,6 +57,9 @@ enum Command {
     Run(Box<run::Run>),
     Status(status::Status),
     History(history::History),
+    Hold(Box<hold::Hold>),
+    Release(Box<hold::Release>),
+    Rollback(Box<hold::Rollback>),
     Secret(Box<secret::Secret>),
     Schema(schema::Schema),
     At(at::At),
@@ -154,6 +158,9 @@ impl Command {
             Self::Run(verb) => verb.run(printer).await,
             Self::Status(verb) => verb.run(printer).await,
             Self::History(verb) => verb.run(printer).await,
+            Self::Hold(verb) => verb.run(printer).await,
+            Self::Release(verb) => verb.run(printer).await,
+            Self::Rollback(verb) => verb.run(printer).await,
             Self::Secret(verb) => verb.run(printer).await,
             Self::Schema(verb) => verb.run(printer),
             Self::At(verb) => verb.run(printer).await,

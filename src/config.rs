@@ -19,6 +19,9 @@ use crate::{
     model::failure::{Category, Problem},
 };
 
+/// The controller's name and address.
+const AUTHOR: (&str, &str) = ("larder", "larder@larder.dev");
+
 /// The environment repository: a folder, or a Git repository at a commit.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Environment repository")]
@@ -57,10 +60,10 @@ pub struct GitOptions {
     #[arg(long, value_name = "DIR", env = "LARDER_CACHE_DIR")]
     pub cache_dir: Option<PathBuf>,
     /// Author and committer of lock commits.
-    #[arg(long, value_name = "NAME", default_value = "larder")]
+    #[arg(long, value_name = "NAME", default_value = AUTHOR.0)]
     pub author_name: String,
     /// E-mail address of the author and committer of lock commits.
-    #[arg(long, value_name = "ADDRESS", default_value = "larder@larder.dev")]
+    #[arg(long, value_name = "ADDRESS", default_value = AUTHOR.1)]
     pub author_email: String,
     /// Committer of lock commits, where it is not the author.
     #[arg(long, value_name = "NAME")]
@@ -103,6 +106,22 @@ impl SourceOptions {
         self
     }
 
+    /// The same for a person's own commit: unless another author is named, it is whom Git takes for one in `folder`.
+    ///
+    /// # Errors
+    /// When Git knows none.
+    pub fn as_person(mut self, folder: &Path) -> Result<Self, Problem> {
+        let git = &mut self.git;
+        if (git.author_name.as_str(), git.author_email.as_str()) == AUTHOR {
+            let person = git::person(folder).ok_or_else(|| {
+                Problem::new(Category::Git, "it is not known in whose name to commit")
+                    .hint("give --author-name and --author-email, or set `git config user.name` and `user.email`")
+            })?;
+            (git.author_name, git.author_email) = (person.name, person.email);
+        }
+        Ok(self)
+    }
+
     /// A local repository, everything else by default.
     pub fn of_local(repository: &Path) -> Self {
         let git = GitOptions {
@@ -113,8 +132,8 @@ impl SourceOptions {
             ssh_key_file: None,
             known_hosts_file: None,
             cache_dir: None,
-            author_name: "larder".to_owned(),
-            author_email: "larder@larder.dev".to_owned(),
+            author_name: AUTHOR.0.to_owned(),
+            author_email: AUTHOR.1.to_owned(),
             committer_name: None,
             committer_email: None,
             signing_key_file: None,
@@ -147,6 +166,7 @@ impl GitOptions {
             committer,
             signing_key: self.signing_key_file.clone(),
             trust: git::Trust { signers: self.verify_signers.clone(), keyring: self.verify_keyring.clone() },
+            checkout: git::Checkout::default(),
         }
     }
 }

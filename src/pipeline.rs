@@ -35,13 +35,16 @@ use crate::{
 };
 
 pub mod audit;
+pub mod holding;
 mod memory;
+mod past;
 mod propose;
 mod push;
 pub mod record;
 pub mod verify;
 
 pub use memory::Memory;
+pub use past::ask as ask_past;
 pub use push::{LockMode, Locked};
 
 /// How long a pass that is cancelled may go on before it begins to write.
@@ -166,6 +169,7 @@ async fn prepare<C: Cluster, K: Credentials>(
     let snapshot = push::fetch(world, memory, tip).await?;
     // 2. load (pure)
     let environments = load::load(&snapshot).map_err(RunError)?;
+    memory.ask_released(&snapshot, &environments);
     // 3. resolve (registries)
     world.reach(Step::Resolve).await;
     let resolution = resolve(world, memory, &environments).await?;
@@ -216,6 +220,7 @@ async fn resolve<C, K: Credentials>(
     }
     let (wanted, mut resolution) = memory.wanted(environments);
     if wanted.is_empty() {
+        memory.add_waiting(&mut resolution);
         return Ok(resolution);
     }
     let started = Instant::now();
@@ -228,7 +233,9 @@ async fn resolve<C, K: Credentials>(
         "resolved"
     );
     memory.answered(&answers);
+    memory.saw(&answers, &environments.lock);
     resolution.extend(answers);
+    memory.add_waiting(&mut resolution);
     Ok(resolution)
 }
 

@@ -43,15 +43,23 @@ impl At {
 }
 
 fn write(printer: &mut Printer, state: &State, output: AnswerFormat) {
-    let rows = state.images.iter().map(|row| {
-        let digest = row.digest.to_string();
-        vec![row.environment.to_string(), row.image.to_string(), row.reference.to_string(), digest]
-    });
+    let rows = |hold: fn(&Option<String>) -> String| {
+        state.images.iter().map(move |row| {
+            let digest = row.digest.to_string();
+            let hold = hold(&row.hold);
+            vec![row.environment.to_string(), row.image.to_string(), row.reference.to_string(), digest, hold]
+        })
+    };
     match output {
         AnswerFormat::Json => return printer.json(state),
-        AnswerFormat::Csv => audit::csv(printer, &["environment", "image", "reference", "digest"], rows),
+        AnswerFormat::Csv => audit::csv(
+            printer,
+            &["environment", "image", "reference", "digest", "hold"],
+            rows(|hold| hold.clone().unwrap_or_default()),
+        ),
         AnswerFormat::Text => {
-            printer.text(&table(&["ENVIRONMENT", "IMAGE", "REFERENCE", "DIGEST"], &rows.collect::<Vec<_>>()));
+            let rows: Vec<_> = rows(audit::held).collect();
+            printer.text(&table(&["ENVIRONMENT", "IMAGE", "REFERENCE", "DIGEST", "HELD"], &rows));
             printer.note(&format!("as of {}", commit_line(&state.commit)));
         }
     }

@@ -153,6 +153,11 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if unseen(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// A hold's reason as a cell of a table.
+pub fn held(hold: &Option<String>) -> String {
+    hold.as_deref().map_or_else(|| "-".to_owned(), clean)
+}
+
 /// The first digits of a commit, when it was made, and by whom.
 pub fn commit_line(commit: &CommitInfo) -> String {
     format!("{}  {}  {}", short(commit), local_time(commit.time), clean(&commit.author))

@@ -45,12 +45,12 @@ fn write(printer: &mut Printer, blame: &Answer, output: AnswerFormat) {
         AnswerFormat::Json => return printer.json(blame),
         AnswerFormat::Csv => audit::csv(
             printer,
-            &["image", "reference", "digest", "commit", "time", "author", "subject"],
+            &["image", "reference", "digest", "commit", "time", "author", "subject", "hold"],
             blame.images.iter().map(csv_row),
         ),
         AnswerFormat::Text => {
             let rows: Vec<_> = blame.images.iter().map(text_row).collect();
-            printer.text(&table(&["IMAGE", "REFERENCE", "DIGEST", "COMMIT", "SINCE", "AUTHOR"], &rows));
+            printer.text(&table(&["IMAGE", "REFERENCE", "DIGEST", "COMMIT", "SINCE", "AUTHOR", "HELD"], &rows));
         }
     }
     blame.problems.iter().for_each(|problem| printer.warning(problem));
@@ -60,7 +60,11 @@ fn csv_row(row: &BlameRow) -> Vec<String> {
     let commit = row.since.as_ref().map_or_else(Default::default, |since| {
         [since.id.clone(), audit::utc_time(since.time), since.author.clone(), since.subject.clone()]
     });
-    [row.image.to_string(), row.reference.to_string(), row.digest.to_string()].into_iter().chain(commit).collect()
+    [row.image.to_string(), row.reference.to_string(), row.digest.to_string()]
+        .into_iter()
+        .chain(commit)
+        .chain([row.hold.clone().unwrap_or_default()])
+        .collect()
 }
 
 fn text_row(row: &BlameRow) -> Vec<String> {
@@ -69,5 +73,5 @@ fn text_row(row: &BlameRow) -> Vec<String> {
         [audit::short(since).to_owned(), audit::local_time(since.time), audit::clean(&since.author)]
     });
     let locked = [row.image.to_string(), row.reference.to_string(), row.digest.short().to_owned()];
-    locked.into_iter().chain(commit).collect()
+    locked.into_iter().chain(commit).chain([audit::held(&row.hold)]).collect()
 }

@@ -94,6 +94,9 @@ fn write(printer: &mut Printer, history: &Answer, output: AnswerFormat, nothing:
                 for moved in &entry.moves {
                     text += &format!("            {}\n", lock::describe(moved));
                 }
+                for hold in &entry.holds {
+                    text += &format!("            {}\n", lock::describe_hold(hold));
+                }
             }
             printer.text(&text);
             if history.entries.is_empty() {
@@ -104,7 +107,7 @@ fn write(printer: &mut Printer, history: &Answer, output: AnswerFormat, nothing:
     history.problems.iter().for_each(|problem| printer.warning(problem));
 }
 
-const HEADER: [&str; 11] = [
+const HEADER: [&str; 12] = [
     "commit",
     "time",
     "author",
@@ -116,17 +119,19 @@ const HEADER: [&str; 11] = [
     "old_digest",
     "new_reference",
     "new_digest",
+    "hold",
 ];
 
 fn rows(history: &Answer) -> impl Iterator<Item = Vec<String>> {
     history.entries.iter().flat_map(|entry| {
         let commit = &entry.commit;
-        entry.moves.iter().map(|moved| {
+        lock::images(&entry.moves, &entry.holds).into_iter().map(|(moved, hold)| {
             let mut row = vec![commit.id.clone(), audit::utc_time(commit.time), commit.author.clone()];
             row.extend([commit.committer.clone(), commit.subject.clone()]);
             row.extend([moved.environment.to_string(), moved.image.to_string()]);
             row.extend(sides(&moved.old));
             row.extend(sides(&moved.new));
+            row.push(hold.map_or_else(String::new, |hold| hold.reason.clone().unwrap_or_else(|| "none".to_owned())));
             row
         })
     })

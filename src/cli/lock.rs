@@ -11,11 +11,17 @@ use crate::{
     io::{credentials::StoredCredentials, links, registry::RegistryClient},
     model::{
         failure::{Category, Failure, Problem},
-        lock::{LockChange, Move},
-        resolution,
+        lock::{HoldChange, Lock as ModelLock, LockChange, Move},
+        resolution::{self, Resolution},
     },
+    pipeline::ask_past,
     stages::{
-        lock,
+        load::Environments,
+        lock::{
+            self,
+            past::{self, Past, Questions},
+            verdict::{Evidence, Steadiness},
+        },
         resolve::{self, Refresh},
     },
 };
@@ -26,6 +32,7 @@ use crate::{
   larder lock                  resolve everything and write lock/
   larder lock --missing        resolve only what is not locked yet
   larder lock --check          say what would move, write nothing
+  larder lock --accept-earlier go back to former digests, too, where registries say so
 
 Pull secrets are read from the cluster when there is a kubeconfig; otherwise --registry-config serves.
 Exit code 0: done. 1: something could not be resolved. 2: with --check, something would move.")]
@@ -36,6 +43,10 @@ pub struct Lock {
     /// Resolve only images that have no lock entry, or another reference in it.
     #[arg(long)]
     missing: bool,
+    /// Take answers that go back to a digest that the image had before. Without it they are named, and what is locked
+    /// stays: a controller takes them when they are given again after a refresh.
+    #[arg(long)]
+    accept_earlier: bool,
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
@@ -50,6 +61,8 @@ pub struct Lock {
 #[derive(Serialize)]
 struct Results<'a> {
     moves: &'a [Move],
+    holds: &'a [HoldChange],
+    waiting: Vec<&'a Problem>,
     files: Vec<&'a String>,
     problems: Vec<&'a Problem>,
 }
@@ -72,7 +85,7 @@ impl Lock {
         let wanted =
             resolve::wanted(&environments.environments, settings, &environments.lock, &due, Duration::ZERO, refresh);
         let resolution = client.resolve_all(wanted, &credentials).await;
-        let mut change = lock::lock(&environments.environments, settings, &environments.lock, &resolution);
+        let mut change = self.relock(&environments, &resolution).await;
         lock::warn(&environments.environments, settings, &resolution::warnings(&resolution), &mut change);
         if let (Some(root), false) = (&source.root, self.check) {
             write(root, &change)?;
@@ -84,16 +97,49 @@ impl Lock {
         }
         match self.output {
             OutputFormat::Json => {
-                printer.json(&Results { moves: &change.moves, files: change.files.keys().collect(), problems });
+                printer.json(&Results {
+                    moves: &change.moves,
+                    holds: &change.holds,
+                    waiting: change.waiting.iter().map(|waiting| &waiting.note).collect(),
+                    files: change.files.keys().collect(),
+                    problems,
+                });
             }
             OutputFormat::Text => {
                 problems.iter().for_each(|problem| printer.problem(problem));
+                for waiting in &change.waiting {
+                    printer.remark(&waiting.environment.to_string(), &waiting.note);
+                }
                 change.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
+                change.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
                 let verb = if self.check { "would be written" } else { "written" };
                 printer.line(&format!("{} images move, {} lockfiles {verb}", change.moves.len(), change.files.len()));
             }
         }
         Ok(if exit == Exit::Success && self.check && !change.files.is_empty() { Exit::Changes } else { exit })
+    }
+}
+
+impl Lock {
+    /// The new lock. Where the folder is in a Git repository, its history tells what a person took back.
+    async fn relock(&self, environments: &Environments, resolution: &Resolution) -> LockChange {
+        let Environments { environments: files, settings, lock: old, .. } = environments;
+        let change = lock::lock(files, settings, old, resolution);
+        let questions = past::questions(files, old, None, &change);
+        if questions.is_empty() {
+            return change;
+        }
+        let past = self.past(&questions, old).await.unwrap_or_default();
+        let steadiness = Steadiness::new();
+        let evidence = Evidence { past: Some(&past), steadiness: (!self.accept_earlier).then_some(&steadiness) };
+        lock::relock(files, settings, old, old, resolution, &evidence)
+    }
+
+    /// None where there is no repository, or none with a commit.
+    async fn past(&self, questions: &Questions, old: &ModelLock) -> Option<Past> {
+        let (repository, _cache) = session::repository(&session::with_repository(&self.source).ok()?).ok()?;
+        let commit = repository.commit().await.ok()?;
+        ask_past(&repository, &commit, questions, old).await.ok()
     }
 }
 

@@ -87,6 +87,14 @@ impl Printer {
         let _ = writeln!(self.err, "{line}");
     }
 
+    /// What is to be known about something, though nothing is wrong.
+    pub fn remark(&mut self, about: &str, note: &Problem) {
+        self.note(&format!("note: {about}: {}", note.message));
+        if let Some(hint) = &note.hint {
+            self.note(&format!("  hint: {hint}"));
+        }
+    }
+
     /// A problem with its excerpt and hint, as an error.
     pub fn problem(&mut self, problem: &Problem) {
         self.diagnostic(problem, Severity::Error);

@@ -11,12 +11,13 @@ use super::{CliError, Exit, Printer, session};
 use crate::{
     config::{ForgeOptions, OutputFormat, SourceOptions, TargetOptions},
     model::{
+        batch::succeeded,
         failure::{Category, Failure, Problem},
         name::EnvironmentId,
         plan::{Action, Change, Plan as ModelPlan},
     },
     pipeline::{compare, render_locked},
-    stages::render,
+    stages::{load::Environments, lock::holds, render},
 };
 
 /// Show what `apply` would change, or what changes between two revisions
@@ -94,6 +95,8 @@ struct Output<'a> {
     #[serde(flatten)]
     plan: &'a ModelPlan,
     broken: BTreeMap<&'a EnvironmentId, &'a Failure>,
+    /// Images that are held.
+    notes: BTreeMap<&'a EnvironmentId, Vec<Problem>>,
 }
 
 impl Plan {
@@ -119,8 +122,16 @@ impl Plan {
         let plan = compare(&target, &environments, &change, manifests, &session::revision(&source)).await?;
         let broken = session::report_broken(printer, &environments, &[]);
         match output {
-            OutputFormat::Json => printer.json(&Output { plan: &plan, broken: session::broken(&environments) }),
-            OutputFormat::Text => print(printer, &plan),
+            OutputFormat::Json => {
+                let broken = session::broken(&environments);
+                printer.json(&Output { plan: &plan, broken, notes: notes(&environments) });
+            }
+            OutputFormat::Text => {
+                print(printer, &plan);
+                for (id, notes) in notes(&environments) {
+                    notes.iter().for_each(|note| printer.remark(&id.to_string(), note));
+                }
+            }
         }
         Ok(match (broken, plan.failures.is_empty() && plan.blocked.is_none(), plan.is_empty()) {
             (Exit::Success, true, true) => Exit::Success,
@@ -128,6 +139,12 @@ impl Plan {
             _ => Exit::Failure,
         })
     }
+}
+
+/// The held images of each environment that has some.
+fn notes(environments: &Environments) -> BTreeMap<&EnvironmentId, Vec<Problem>> {
+    let notes = succeeded(&environments.lock).map(|(id, lockfile)| (id, holds::notes(id, lockfile)));
+    notes.filter(|(_, notes)| !notes.is_empty()).collect()
 }
 
 /// Prints a plan: diffs, then what could not be planned, then a summary.

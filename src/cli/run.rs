@@ -24,7 +24,7 @@ use crate::{
     },
     pipeline::{LockMode, Options, Pass, RunError, Step, World},
     server::{self, Hooks, Metrics, SecretFile},
-    stages::render,
+    stages::{lock, render},
     wake::Wake,
 };
 
@@ -214,6 +214,9 @@ fn log(result: &Result<Pass, RunError>) {
         for problem in &part.problems {
             tracing::warn!(%environment, condition = ?part.condition, category = problem.category.as_str(), "{problem}");
         }
+        for note in &part.notes {
+            tracing::info!(%environment, "{note}");
+        }
     }
     for problem in report.strays.iter().chain(&report.blocked) {
         tracing::warn!(category = problem.category.as_str(), "{problem}");
@@ -237,9 +240,8 @@ fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
     if output == OutputFormat::Json {
         return printer.json(&Output { report: &pass.report, requests: pass.requests });
     }
-    for moved in &pass.lock.moves {
-        printer.line(&crate::stages::lock::describe(moved));
-    }
+    pass.lock.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
+    pass.lock.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
     let done = pass.plan.changes.iter().zip(&pass.applied.outcomes);
     plan::print_changes(printer, done.filter(|(_, (_, outcome))| *outcome == Outcome::Done).map(|(change, _)| change));
     print_report(printer, &pass.report);
@@ -275,6 +277,9 @@ pub fn print_report(printer: &mut Printer, report: &PassReport) {
             continue;
         }
         part.problems.iter().for_each(|problem| printer.problem(problem));
+    }
+    for (environment, part) in &report.environments {
+        part.notes.iter().for_each(|note| printer.remark(&environment.to_string(), note));
     }
     let rest = report.strays.iter().chain(&report.lock_problem).chain(&report.blocked);
     for problem in report.tenants.values().flatten().chain(rest) {

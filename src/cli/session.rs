@@ -9,7 +9,9 @@ use std::{
 use super::{CliError, Exit, Printer};
 use crate::{
     config::{SourceOptions, Target, TargetOptions},
-    io::{cluster::KubeCluster, directory::Directory, folder, repository::Repository, target::AnyTarget},
+    io::{
+        cluster::KubeCluster, directory::Directory, folder, git::Checkout, repository::Repository, target::AnyTarget,
+    },
     model::{
         batch::failed,
         failure::{Category, Failure, Problem},
@@ -43,6 +45,10 @@ pub async fn source(options: &SourceOptions) -> Result<Source, CliError> {
 
 /// Opens `--repo`. The second value removes fetched objects when it is dropped, unless `--cache-dir` keeps them.
 pub fn repository(options: &SourceOptions) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
+    open(options, Checkout::AsConfigured)
+}
+
+fn open(options: &SourceOptions, checkout: Checkout) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
     let (cache, temporary) = match options.cache_dir() {
         Some(folder) => (folder.clone(), None),
         None => {
@@ -53,11 +59,19 @@ pub fn repository(options: &SourceOptions) -> Result<(Arc<Repository>, Option<te
             (folder.path().to_owned(), Some(folder))
         }
     };
-    let Some(options) = options.git(cache) else {
+    let Some(mut options) = options.git(cache) else {
         return Err(Problem::new(Category::Git, "no repository is given").hint("give one with --repo").into());
     };
+    options.checkout = checkout;
     let repository = Repository::open(options).map_err(Problem::from)?;
     Ok((Arc::new(repository), temporary))
+}
+
+/// Opens `--repo`, or the repository around the folder that larder is started in, whose work tree follows then. For
+/// commits of people.
+pub fn repository_of_person(options: &SourceOptions) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
+    let checkout = if options.repo.is_some() { Checkout::AsConfigured } else { Checkout::Update };
+    open(&with_repository(options)?, checkout)
 }
 
 /// Loads the files; every broken file is a failure of its environment alone.

@@ -132,6 +132,9 @@ fn print(printer: &mut Printer, standing: &Standing, format: StatusFormat) {
     for environment in standing.environments.values().filter(|environment| environment.state != State::Blocked) {
         environment.problems.iter().for_each(|problem| printer.problem(problem));
     }
+    for (id, environment) in &standing.environments {
+        environment.notes.iter().for_each(|note| printer.remark(&id.to_string(), note));
+    }
     for problem in standing.lock_problem.iter().chain(&standing.cannot_start).chain(&standing.blocked) {
         printer.problem(problem);
     }

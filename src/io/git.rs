@@ -3,7 +3,8 @@
 //! A repository on this machine is read and written in place, without a git program; only where git itself has to act
 //! (hooks, a checked-out work tree) its own receiver is started. Every other repository is fetched, one commit deep,
 //! into a small cache; what is pushed is built from that cache and sent as one compare-and-swap of the branch.
-//! Nothing is read from the user's own Git configuration, and nothing ever asks at a terminal.
+//! Nothing is read from the user's own Git configuration but the name of a person who asks for a commit, and nothing ever
+//! asks at a terminal.
 
 mod address;
 mod cache;
@@ -15,6 +16,7 @@ mod folders;
 mod history;
 mod local;
 mod pack;
+mod person;
 mod process;
 mod push;
 mod redact;
@@ -27,12 +29,18 @@ mod side;
 mod signature;
 mod tree;
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+    str::FromStr,
+};
 
 pub use credentials::Credentials;
 pub use error::{GitError, PushError};
 pub use folders::Folders;
-pub use history::{Ledger, LockingCommit, Query, Until};
+pub use history::{Ledger, LockingCommit, Query, Trace, Until};
+pub use person::person;
 pub(crate) use redact::Redactor;
 pub use side::Rebuilt;
 pub use signature::{Signer, Trust, Trusted, Untrusted};
@@ -100,6 +108,18 @@ pub struct Options {
     pub signing_key: Option<PathBuf>,
     /// Who has to have signed a commit whose files are read.
     pub trust: Trust,
+    /// What becomes of a work tree in which the branch is checked out.
+    pub checkout: Checkout,
+}
+
+/// What becomes of a local work tree, when its checked-out branch is moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checkout {
+    /// What the repository's `receive.denyCurrentBranch` says: Git refuses by default.
+    #[default]
+    AsConfigured,
+    /// It is updated, if nothing in it is uncommitted. For people who work in it.
+    Update,
 }
 
 impl fmt::Debug for Options {
@@ -269,6 +289,16 @@ impl Repository {
     /// # Errors
     /// [`GitError`]; [`GitError::CommitGone`] when the remote does not give that commit out.
     pub fn ledger(&mut self, tip: &CommitId) -> Result<Ledger, GitError> {
-        Ledger::open(&self.options, &self.address, &self.path, self.branch(), *tip)
+        Ledger::open(&self.options, &self.address, &self.path, self.branch(), *tip, history::HISTORY)
+    }
+
+    /// The changes of some lockfiles in the latest `limit` commits below `tip`. Of a remote no more than these are
+    /// fetched, into a cache of their own.
+    ///
+    /// # Errors
+    /// As [`Self::ledger`].
+    pub fn trace(&mut self, tip: &CommitId, paths: BTreeSet<String>, limit: usize) -> Result<Trace, GitError> {
+        let reach = (history::LATEST.0, limit.max(history::LATEST.1));
+        Ledger::open(&self.options, &self.address, &self.path, self.branch(), *tip, reach)?.trace(paths, limit)
     }
 }

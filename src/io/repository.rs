@@ -1,12 +1,12 @@
 //! The Git repository for asynchronous callers: gix blocks, so each call runs on a thread that may.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::git::{self, CommitId, Draft, Folders, GitError, Ledger, PushError, Pushed, Rebuilt, Tip};
+use super::git::{self, CommitId, Draft, Folders, GitError, Ledger, PushError, Pushed, Rebuilt, Tip, Trace};
 use crate::model::{
     failure::{Category, Problem},
     snapshot::Snapshot,
@@ -119,6 +119,15 @@ impl Repository {
     ) -> Result<T, Problem> {
         let from = self.commit().await?;
         Ok(self.blocking(move |repository| read(&repository.ledger(&from)?)).await?)
+    }
+
+    /// The changes of some lockfiles in the latest `limit` commits below `tip`. See [`git::Repository::trace`].
+    ///
+    /// # Errors
+    /// [`GitError`].
+    pub async fn trace(&self, tip: &CommitId, paths: BTreeSet<String>, limit: usize) -> Result<Trace, GitError> {
+        let tip = *tip;
+        self.blocking(move |repository| repository.trace(&tip, paths, limit)).await
     }
 
     async fn blocking<T: Send + 'static>(&self, call: impl FnOnce(&mut git::Repository) -> T + Send + 'static) -> T {

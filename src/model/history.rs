@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     digest::Digest,
     failure::Problem,
-    lock::Move,
+    lock::{HoldChange, Move},
     name::{EnvironmentId, Name},
     reference::ImageReference,
 };
@@ -35,6 +35,17 @@ pub struct LockCommit {
     pub commit: CommitInfo,
     /// The files under `lock/` that differ from its first parent's.
     pub files: Vec<FileChange>,
+}
+
+/// One lockfile's change in a commit, followed through merges to where it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockStep {
+    /// The commit.
+    pub commit: CommitInfo,
+    /// All of its message.
+    pub message: Arc<str>,
+    /// The lockfile before and after it.
+    pub file: FileChange,
 }
 
 /// When a commit was made, as the commit says it.
@@ -69,15 +80,18 @@ pub enum WalkEnd {
     Stopped,
 }
 
-/// What one commit moved.
+/// What one commit moved, held or released.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// The commit.
     #[serde(flatten)]
     pub commit: CommitInfo,
-    /// What moved, in order of environments and images; at least one.
+    /// What moved, in order of environments and images.
     pub moves: Vec<Move>,
+    /// Holds that were set, changed or taken away, in the same order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<HoldChange>,
 }
 
 /// What the lock's commits moved.
@@ -148,6 +162,9 @@ pub struct BlameRow {
     pub digest: Digest,
     /// The commit that brought the digest; none when it is older than the history that is here.
     pub since: Option<CommitInfo>,
+    /// Why it must not move, while it must not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
 }
 
 /// Who brought the present digests of an environment, and when.

@@ -11,7 +11,7 @@ use super::{
     name::{EnvironmentId, Name},
     plan::Blocked,
     reference::ImageReference,
-    resolution::PlatformManifest,
+    resolution::{PlatformManifest, RequestKey},
 };
 
 /// All lockfiles together. A lockfile that cannot be read is a failure of its environment.
@@ -59,6 +59,10 @@ pub struct LockChange {
     pub files: BTreeMap<String, Option<Vec<u8>>>,
     /// What moved, in order of environments and images.
     pub moves: Vec<Move>,
+    /// Holds that are set, changed or taken away, in order of environments and images.
+    pub holds: Vec<HoldChange>,
+    /// Answers that are not taken yet, in order of environments.
+    pub waiting: Vec<Waiting>,
     /// Images that could not be locked anew. Their former entries stay; the environment goes on with what is locked.
     pub problems: BTreeMap<EnvironmentId, Vec<Problem>>,
     /// Environments that are gone from Git, but whose lockfiles stay because the budget does not allow their removal.
@@ -77,4 +81,29 @@ pub struct Move {
     pub old: Option<Previous>,
     /// The entry after; none when the image is gone.
     pub new: Option<Previous>,
+}
+
+/// A change of an image's hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldChange {
+    /// The environment.
+    pub environment: EnvironmentId,
+    /// The image.
+    pub image: Name,
+    /// Where it is held, or was until now.
+    pub at: Previous,
+    /// Why it must not move; none when it is released.
+    pub reason: Option<String>,
+}
+
+/// An answer that would take an image back to a digest that it had before. It has to be given again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// The environment.
+    pub environment: EnvironmentId,
+    /// The question.
+    pub key: RequestKey,
+    /// What the image waits for, in words.
+    pub note: Problem,
 }

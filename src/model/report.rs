@@ -82,6 +82,9 @@ pub struct EnvironmentReport {
     /// What is wrong with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
+    /// What is to be known though nothing is wrong: images that are held, and answers that have to be given again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Problem>,
 }
 
 /// How far one image has come on one node: the words of Submarine's JupyterImagePuller.

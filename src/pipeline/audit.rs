@@ -132,14 +132,14 @@ pub async fn who_ran(repository: &Arc<Repository>, wanted: Wanted) -> Result<Who
     repository.ledger(read).await?.map_err(|found| ambiguous(&found))
 }
 
-fn find(ledger: &Ledger, moment: &Moment) -> Result<Option<CommitInfo>, GitError> {
+pub(super) fn find(ledger: &Ledger, moment: &Moment) -> Result<Option<CommitInfo>, GitError> {
     match moment {
         Moment::Time(seconds) => ledger.at(*seconds),
         Moment::Revision(revision) => ledger.revision(revision).map(Some),
     }
 }
 
-fn too_early() -> Failure {
+pub(super) fn too_early() -> Failure {
     Problem::new(Category::Git, "no commit that is here is as old as that")
         .hint("`larder history` shows how far back the history goes; a shallow clone knows only its newest commits")
         .into()

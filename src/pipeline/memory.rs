@@ -23,6 +23,7 @@ use crate::{
 };
 
 mod proposals;
+mod sightings;
 mod suspects;
 
 pub use proposals::Proposed;
@@ -50,6 +51,8 @@ pub struct Memory {
     moved: proposals::Moved,
     /// What was proposed last.
     proposed: Option<Proposed>,
+    /// How long answers were the same, and the lock that was seen last.
+    sightings: sightings::Sightings,
 }
 
 /// A reference that was not answered, or not without a warning.
@@ -75,6 +78,7 @@ impl Default for Memory {
             client: None,
             moved: proposals::Moved::new(),
             proposed: None,
+            sightings: sightings::Sightings::default(),
         }
     }
 }
@@ -158,6 +162,7 @@ impl Memory {
         self.failed.retain(|key, _| asked.contains(key));
         self.warned.retain(|key, _| asked.contains(key));
         self.moved.retain(|key, _| asked.contains(key));
+        self.keep_sightings(&asked);
         let due = resolve::next_due(environments, settings, lock, &self.answered);
         self.next_due = self.failed.values().chain(self.warned.values()).map(|failed| failed.again).chain(due).min();
     }

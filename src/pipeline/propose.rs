@@ -5,6 +5,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     World,
     memory::{Memory, Proposed},
+    past,
     push::{Locked, unmoved},
     record,
 };
@@ -23,8 +24,8 @@ pub(super) async fn propose<C: Cluster, K: Credentials>(
     resolution: Resolution,
 ) -> Locked {
     let answers = memory.moved(&resolution, &environments.lock);
-    let Environments { environments: files, settings, lock: old, .. } = &environments;
-    let mut wanted = lock::lock(files, settings, old, &answers);
+    let mut wanted = past::relock(world, memory, tip, &environments, (&environments.lock, &answers)).await;
+    let settings = &environments.settings;
     let fingerprint = fingerprint(tip, &wanted);
     let result = match memory.proposed(&fingerprint) {
         Some(known) => Ok(known.place.clone()),
@@ -79,7 +80,7 @@ async fn carry_out<C, K>(
         head: branch.to_owned(),
         base,
         title: message.lines().next().unwrap_or_default().to_owned(),
-        body: markdown::proposal(&wanted.moves, &content, forge.longest_text()),
+        body: markdown::proposal(wanted, &content, forge.longest_text()),
         fingerprint: content,
     };
     let proposed = forge.propose(&proposal).await?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Memory, RunError, World, propose, record, resolve};
+use super::{Memory, RunError, World, past, propose, record, resolve};
 use crate::{
     io::{cluster::Cluster, git, registry::Credentials},
     model::{
@@ -95,8 +95,8 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
     let mut commit = *tip;
     let mut attempt = 1;
     loop {
-        let Environments { environments: files, settings, lock: old, .. } = &environments;
-        let mut change = lock::relock(files, settings, old, &asked, &resolution);
+        let mut change = past::relock(world, memory, &commit, &environments, (&asked, &resolution)).await;
+        let Environments { environments: files, settings, .. } = &environments;
         lock::warn(files, settings, &memory.warnings(), &mut change);
         if world.options.lock_mode == LockMode::Follow {
             let change = unmoved(&environments, change);
@@ -119,7 +119,9 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
             Ok(git::Pushed::Commit(lock_commit)) => {
                 tracing::info!(commit = %lock_commit, moved = change.moves.len(), "lock committed");
                 next.origin = Origin::Commit(lock_commit.to_string());
-                memory.keep(lock_commit, Arc::new(next));
+                let next = Arc::new(next);
+                memory.has_seen(next.clone());
+                memory.keep(lock_commit, next);
                 if world.options.render == render::Options::default() {
                     memory.keep_manifests(lock_commit, recorded.manifests);
                 }
@@ -163,5 +165,11 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
 
 /// The former lock stays in force; what the change found wrong is still reported.
 pub(super) fn unmoved(environments: &Environments, change: LockChange) -> LockChange {
-    LockChange { lock: environments.lock.clone(), files: BTreeMap::new(), moves: Vec::new(), ..change }
+    LockChange {
+        lock: environments.lock.clone(),
+        files: BTreeMap::new(),
+        moves: Vec::new(),
+        holds: Vec::new(),
+        ..change
+    }
 }

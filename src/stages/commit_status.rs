@@ -101,7 +101,8 @@ mod tests {
 
     fn report(condition: Condition, problems: &[(Category, &str)]) -> PassReport {
         let problems = problems.iter().map(|(category, text)| Problem::new(*category, *text)).collect();
-        let environments = BTreeMap::from([("t/a".parse().unwrap(), EnvironmentReport { condition, problems })]);
+        let environments =
+            BTreeMap::from([("t/a".parse().unwrap(), EnvironmentReport { condition, problems, notes: vec![] })]);
         PassReport { environments, ..PassReport::default() }
     }
 

@@ -10,7 +10,7 @@ use super::lock::{diff, path::environment_of};
 use crate::model::{
     failure::Failure,
     history::{FileChange, History, HistoryEntry, LockCommit},
-    lock::Move,
+    lock::{HoldChange, Move},
     name::{EnvironmentId, Name},
 };
 
@@ -50,32 +50,39 @@ impl Reader {
 
     /// Takes up what a commit moved. It is fastest when neighbours come one after the other.
     pub fn read(&mut self, commit: &LockCommit) {
-        let mut moves = Vec::new();
+        let (mut moves, mut holds) = (Vec::new(), Vec::new());
         for change in &commit.files {
             let Some(id) = environment_of(&change.path) else { continue };
             if self.filter.environment.as_ref().is_some_and(|wanted| *wanted != id) {
                 continue;
             }
             match self.moved(&id, change) {
-                Ok(found) => moves.extend(found),
+                Ok((moved, held)) => {
+                    moves.extend(moved);
+                    holds.extend(held);
+                }
                 Err(failure) => self.history.problems.extend(in_commit(&failure, &commit.commit)),
             }
         }
         if let Some(image) = &self.filter.image {
             moves.retain(|moved| moved.image == *image);
+            holds.retain(|held| held.image == *image);
         }
         moves.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
-        if !moves.is_empty() {
-            self.history.entries.push(HistoryEntry { commit: commit.commit.clone(), moves });
+        holds.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
+        if !moves.is_empty() || !holds.is_empty() {
+            self.history.entries.push(HistoryEntry { commit: commit.commit.clone(), moves, holds });
         }
     }
 
-    fn moved(&mut self, id: &EnvironmentId, change: &FileChange) -> Result<Vec<Move>, Failure> {
+    fn moved(&mut self, id: &EnvironmentId, change: &FileChange) -> Result<(Vec<Move>, Vec<HoldChange>), Failure> {
         let (old, new) = self.lockfiles.both(change);
-        Ok(diff::diff(id, old?.as_deref(), new?.as_deref()))
+        let (old, new) = (old?, new?);
+        let (old, new) = (old.as_deref(), new.as_deref());
+        Ok((diff::diff(id, old, new), diff::holds(id, old, new)))
     }
 
-    /// How many commits moved something so far.
+    /// How many commits moved, held or released something so far.
     pub fn count(&self) -> usize {
         self.history.entries.len()
     }

@@ -4,17 +4,21 @@ pub mod demand;
 pub mod diff;
 pub mod entry;
 pub mod file;
+pub mod holds;
 mod message;
+pub mod past;
 pub mod path;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub mod verdict;
 
-pub use message::{describe, message, with_manifests};
+pub use message::{describe, describe_hold, images, message, with_manifests};
 
 use std::collections::BTreeSet;
 
+use self::verdict::{Evidence, Verdict};
 use super::{budget, resolve};
 use crate::model::{
     batch::{Batch, succeeded},
@@ -33,29 +37,31 @@ use crate::model::{
 /// budget. An image that its file names no more keeps its entry until all that the file does name are locked. A lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never
 /// fight over it.
 pub fn lock(environments: &Batch<Environment>, settings: &Settings, old: &Lock, resolution: &Resolution) -> LockChange {
-    relock(environments, settings, old, old, resolution)
+    relock(environments, settings, old, old, resolution, &Evidence::default())
 }
 
 /// Like [`lock`], on a tip that somebody else has pushed since the questions were asked (of the lock `asked`).
 ///
 /// Where an entry of `old` has moved since, it is adopted, whatever was answered here: what is in Git is newer than the
 /// question. So controllers that share a repository, and see a registry at different times, do not undo each other.
+/// `evidence` is what speaks against moving an image: a person took it back, or its registry goes back.
 pub fn relock(
     environments: &Batch<Environment>,
     settings: &Settings,
     old: &Lock,
     asked: &Lock,
     resolution: &Resolution,
+    evidence: &Evidence<'_>,
 ) -> LockChange {
     let mut change = LockChange::default();
     for (id, environment) in environments {
         match (environment, old.get(id)) {
             (Ok(environment), None) if !environment.suspend => {
-                lock_one(environment, settings, (None, None), resolution, &mut change);
+                lock_one(environment, settings, (None, None), (resolution, evidence), &mut change);
             }
             (Ok(environment), Some(Ok(lockfile))) if !environment.suspend => {
                 let asked = asked.get(id).and_then(|asked| asked.as_ref().ok());
-                lock_one(environment, settings, (Some(lockfile), asked), resolution, &mut change);
+                lock_one(environment, settings, (Some(lockfile), asked), (resolution, evidence), &mut change);
             }
             (_, Some(former)) => {
                 change.lock.insert(id.clone(), former.clone());
@@ -88,18 +94,27 @@ fn lock_one(
     environment: &Environment,
     settings: &Settings,
     (old, asked): (Option<&Lockfile>, Option<&Lockfile>),
-    resolution: &Resolution,
+    (resolution, evidence): (&Resolution, &Evidence<'_>),
     change: &mut LockChange,
 ) {
     let mut next = Lockfile::default();
     let mut problems: Vec<Problem> = Vec::new();
     let mut renamed: BTreeSet<&Name> = BTreeSet::new();
     for image in &environment.images {
-        let answer = resolve::key(environment, image, settings).and_then(|key| resolution.get(&key));
+        let key = resolve::key(environment, image, settings);
+        let answer = key.as_ref().and_then(|key| resolution.get(key));
         let (name, former) = old.and_then(|old| former(old, environment, image)).unzip();
         renamed.extend(name);
         let answer = answer.filter(|_| !is_overtaken(image, former, asked));
-        let (entry, found) = entry::lock(environment, image, former, answer);
+        let verdict = verdict::judge(environment, image, former, key.as_ref().zip(answer), evidence);
+        let (entry, found) = match verdict {
+            Verdict::Free => entry::lock(environment, image, former, answer),
+            Verdict::Hold(held) => entry::lock(environment, image, Some(&held), answer),
+            Verdict::Wait(waiting) => {
+                change.waiting.push(*waiting);
+                entry::lock(environment, image, former, None)
+            }
+        };
         problems.extend(found);
         if let Some(entry) = entry {
             next.images.insert(image.name.clone(), entry);
@@ -116,6 +131,7 @@ fn lock_one(
     if !unchanged {
         change.files.insert(environment.id.lock_path(), Some(file::write(&next)));
         change.moves.extend(diff::diff(&environment.id, old, Some(&next)));
+        change.holds.extend(diff::holds(&environment.id, old, Some(&next)));
     }
     if !problems.is_empty() {
         change.problems.insert(environment.id.clone(), problems);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::load::Environments;
+use super::{load::Environments, lock::holds};
 use crate::model::{
-    batch::failed,
+    batch::{failed, succeeded},
     failure::{Category, Problem},
     lock::LockChange,
     manifest::Owner,
@@ -41,7 +41,7 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
             Ok(_) => (Condition::Applied, Vec::new()),
             Err(failure) => (Condition::Failed, failure.problems().to_vec()),
         };
-        environments.insert(id.clone(), EnvironmentReport { condition, problems });
+        environments.insert(id.clone(), EnvironmentReport { condition, problems, notes: Vec::new() });
     }
     for (id, failure) in failed(&inputs.lock.lock) {
         if let Some(report) = environments.get_mut(id) {
@@ -51,6 +51,16 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
     for (id, problems) in &inputs.lock.problems {
         if let Some(report) = environments.get_mut(id) {
             report.worsen(Condition::Degraded, problems);
+        }
+    }
+    for (id, lockfile) in succeeded(&inputs.lock.lock) {
+        if let Some(report) = environments.get_mut(id) {
+            report.notes = holds::notes(id, lockfile);
+        }
+    }
+    for waiting in &inputs.lock.waiting {
+        if let Some(report) = environments.get_mut(&waiting.environment) {
+            report.notes.push(waiting.note.clone());
         }
     }
     let mut tenants: BTreeMap<Name, Vec<Problem>> = BTreeMap::new();
@@ -65,7 +75,7 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
             Owner::Tenant(tenant) => tenants.entry(tenant.clone()).or_default().extend(problems.iter().cloned()),
             Owner::Environment(id) => environments
                 .entry(id.clone())
-                .or_insert(EnvironmentReport { condition: Condition::Failed, problems: Vec::new() })
+                .or_insert(EnvironmentReport { condition: Condition::Failed, problems: Vec::new(), notes: Vec::new() })
                 .worsen(Condition::Failed, problems),
         }
     }
@@ -85,7 +95,8 @@ pub fn report(inputs: &Inputs<'_>) -> PassReport {
         }
         for id in ids {
             let problems = vec![waits(problem)];
-            environments.insert(id.clone(), EnvironmentReport { condition: Condition::Blocked, problems });
+            environments
+                .insert(id.clone(), EnvironmentReport { condition: Condition::Blocked, problems, notes: vec![] });
         }
     }
     PassReport {

@@ -19,6 +19,7 @@ use crate::model::{
     batch::failed,
     digest::Digest,
     failure::{Category, Failure, Problem},
+    lock::HoldChange,
     manifest::{Manifests, ObjectId, Owner},
     name::{EnvironmentId, Name},
     observation::NodeTraits,
@@ -48,6 +49,9 @@ pub struct Review {
     pub environments: Vec<EnvironmentChange>,
     /// Images that move.
     pub images: Vec<ImageChange>,
+    /// Holds that are set, changed or taken away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<HoldChange>,
     /// Objects that change.
     pub objects: Vec<ObjectChange>,
     /// What is wrong at `to` and was not at `from`.
@@ -150,6 +154,7 @@ pub fn review(from: Option<Side<'_>>, to: Side<'_>, names: (&str, &str)) -> Revi
         to: names.1.to_owned(),
         environments: environments::changes(from, to),
         images: images::changes(from, to),
+        holds: images::holds(from, to),
         objects: objects::changes(from, to, blocked.as_ref()),
         problems,
         former_problems,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::load::Environments;
+use super::{load::Environments, lock::holds};
 use crate::model::{
     failure::{Category, Problem},
     manifest::{Manifests, Owner},
@@ -40,6 +40,9 @@ pub struct EnvironmentStanding {
     pub state: State,
     /// What is wrong with it.
     pub problems: Vec<Problem>,
+    /// What is to be known though nothing is wrong: images that are held, and answers that have to be given again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Problem>,
     /// The nodes that hold its images; none when it has no manifests.
     pub coverage: Option<Coverage>,
 }
@@ -101,12 +104,20 @@ pub fn standing(
             }
             (Ok(_), _) => of_nodes(coverage.as_ref(), reported.map(|report| report.condition)),
         };
-        all.insert(id.clone(), EnvironmentStanding { state, problems, coverage });
+        let lockfile = environments.lock.get(id).and_then(|lockfile| lockfile.as_ref().ok());
+        let mut notes = lockfile.map(|lockfile| holds::notes(id, lockfile)).unwrap_or_default();
+        for note in reported.map(|report| &report.notes).into_iter().flatten() {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        all.insert(id.clone(), EnvironmentStanding { state, problems, notes, coverage });
     }
     for (id, report) in last.environments.iter().filter(|(_, report)| report.condition == Condition::Blocked) {
         all.entry(id.clone()).or_insert_with(|| EnvironmentStanding {
             state: State::Blocked,
             problems: report.problems.clone(),
+            notes: Vec::new(),
             coverage: None,
         });
     }
@@ -240,7 +251,8 @@ mod tests {
     #[test]
     fn what_is_not_applied_is_not_warm_and_may_become_so() {
         let standing = |coverage: Option<Coverage>| {
-            let environment = EnvironmentStanding { state: State::NotApplied, problems: vec![], coverage };
+            let environment =
+                EnvironmentStanding { state: State::NotApplied, problems: vec![], notes: vec![], coverage };
             Standing { environments: [("research/a".parse().unwrap(), environment)].into(), ..Standing::default() }
         };
         for coverage in [None, Some(coverage(false, 0, 0))] {

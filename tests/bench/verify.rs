@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Instant};
 
 use larder::{
-    io::git::{CommitId, Credentials, Draft, Identity, Options, Pushed, Repository, Tip, Trust},
+    io::git::{Checkout, CommitId, Credentials, Draft, Identity, Options, Pushed, Repository, Tip, Trust},
     model::{digest::Digest, snapshot::Entry},
     pipeline::record::record,
     stages::lock::with_manifests,
@@ -65,6 +65,7 @@ fn begin(folder: &Path, environments: usize) -> Repository {
         credentials: Credentials::default(),
         author: identity.clone(),
         committer: identity,
+        checkout: Checkout::default(),
         signing_key: Some(folder.join("key")),
         trust: Trust::default(),
     })

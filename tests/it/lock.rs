@@ -1,7 +1,6 @@
 //! Lock commits as plain `git log` reads them.
 
 use std::{
-    collections::BTreeMap,
     path::Path,
     process::{Command, Stdio},
 };
@@ -45,7 +44,7 @@ fn moved(environment: &str, image: &str, old: Option<Previous>, new: Option<Prev
 fn change(moves: Vec<Move>) -> LockChange {
     let files = moves.iter().map(|moved| (moved.environment.lock_path(), Some(vec![]))).collect();
     let lock = moves.iter().map(|moved| (moved.environment.clone(), Ok(Lockfile::default()))).collect();
-    LockChange { lock, files, moves, problems: BTreeMap::new(), blocked: None }
+    LockChange { lock, files, moves, ..LockChange::default() }
 }
 
 #[test]

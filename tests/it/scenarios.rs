@@ -3,6 +3,7 @@
 mod crash;
 mod crowd;
 mod git;
+mod holds;
 mod in_cluster;
 mod private;
 mod signed;

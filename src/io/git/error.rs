@@ -266,6 +266,9 @@ impl PushError {
             Self::Refused { message, .. } if message.contains("branch is currently checked out") => {
                 "push to a bare repository, or set `receive.denyCurrentBranch=updateInstead` in this one".into()
             }
+            Self::Refused { message, .. } if message.contains("Working directory has") => {
+                "commit or stash what is changed in the work tree, then try again".into()
+            }
             Self::Refused { message, .. } if is_signature(message) => {
                 "the branch wants signed commits: give larder a key with --signing-key-file and register its public half \
                  with larder's account at the forge; docs/guides/signing.md shows how"

@@ -5,6 +5,7 @@ mod frontier;
 mod ledger;
 mod lock_commits;
 mod revision;
+mod trace;
 
 use std::collections::HashSet;
 
@@ -20,12 +21,16 @@ use super::{
 
 pub use ledger::Ledger;
 pub use lock_commits::{LockingCommit, Until};
+pub use trace::Trace;
 
-/// The cache of a remote's history, and how many commits of it are fetched at most.
-const HISTORY: (&str, usize) = ("history", 50_000);
+/// The cache for a remote's history, and how many commits of it are fetched at most.
+pub(super) type Reach = (&'static str, usize);
 
-/// The cache of what came right after a push, and how many commits below a new tip are searched for our own.
-const NEWER: (&str, usize) = ("newer", 64);
+/// All of the history, for auditors.
+pub(super) const HISTORY: Reach = ("history", 50_000);
+
+/// The latest commits: where our own is searched below a new tip, and what a lockfile was lately.
+pub(super) const LATEST: Reach = ("latest", 64);
 
 /// Which commits are wanted.
 #[derive(Clone, Debug, Default)]
@@ -47,14 +52,14 @@ pub(super) fn contains(
     tip: CommitId,
     commit: CommitId,
 ) -> Result<bool, GitError> {
-    let (repository, _lock) = repository(options, address, tip, NEWER)?;
+    let (repository, _lock) = repository(options, address, tip, LATEST)?;
     let mut seen = HashSet::new();
     let mut rest = vec![tip.0];
     while let Some(id) = rest.pop() {
         if id == commit.0 {
             return Ok(true);
         }
-        if seen.len() < NEWER.1
+        if seen.len() < LATEST.1
             && seen.insert(id)
             && let Ok(found) = repository.find_commit(id)
         {
@@ -69,7 +74,7 @@ fn repository(
     options: &Options,
     address: &Address,
     tip: CommitId,
-    (name, depth): (&str, usize),
+    (name, depth): Reach,
 ) -> Result<(Repository, Option<Lock>), GitError> {
     if let Address::Local(folder) = address {
         let repository = local::open(options, folder)?;
@@ -79,8 +84,8 @@ fn repository(
         return Ok((repository, None));
     }
     let mut cache = Cache::open(&options.cache, name)?;
-    let newest = newest(&cache);
-    if newest == Some(tip.0) {
+    let (newest, reached) = newest(&cache).unzip();
+    if newest == Some(tip.0) && (reached >= Some(depth) || cache.commits().is_empty()) {
         return Ok(cache.into_parts());
     }
     match bring(options, address, &cache, tip, depth, newest) {
@@ -113,13 +118,14 @@ fn bring(
     shallow.dedup();
     cache.write(&shallow)?;
     let file = cache.repository.git_dir().join("larder-tip");
-    std::fs::write(&file, format!("{tip}\n"))
+    std::fs::write(&file, format!("{tip} {depth}\n"))
         .map_err(|error| GitError::Io { path: file.display().to_string(), detail: error.to_string() })
 }
 
-/// The commit whose history the cache holds.
-fn newest(cache: &Cache) -> Option<ObjectId> {
+/// The commit whose history the cache holds, and how many commits of it were asked for.
+fn newest(cache: &Cache) -> Option<(ObjectId, usize)> {
     let text = std::fs::read_to_string(cache.repository.git_dir().join("larder-tip")).ok()?;
-    let id = ObjectId::from_hex(text.trim().as_bytes()).ok()?;
-    cache.repository.has_object(id).then_some(id)
+    let (id, depth) = text.trim().split_once(' ')?;
+    let id = ObjectId::from_hex(id.as_bytes()).ok()?;
+    cache.repository.has_object(id).then_some((id, depth.parse().ok()?))
 }

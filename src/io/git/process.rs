@@ -16,7 +16,7 @@ use gix_transport::{
     },
 };
 
-use super::{Credentials, GitError};
+use super::{Checkout, Credentials, GitError};
 
 /// The most bytes of a program's error output that are kept.
 const MAX_STDERR: usize = 16 * 1024;
@@ -85,8 +85,14 @@ pub(super) fn ssh(
 ///
 /// # Errors
 /// [`GitError::Program`] when there is no `git`.
-pub(super) fn receive_pack(folder: &Path) -> Result<(Box<dyn Transport + Send>, Process), GitError> {
+pub(super) fn receive_pack(
+    folder: &Path,
+    checkout: Checkout,
+) -> Result<(Box<dyn Transport + Send>, Process), GitError> {
     let mut command = Command::new("git");
+    if checkout == Checkout::Update {
+        command.args(["-c", "receive.denyCurrentBranch=updateInstead"]);
+    }
     command.arg("receive-pack").arg(folder);
     start(command, &folder.to_string_lossy(), Protocol::V1)
 }

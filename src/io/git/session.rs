@@ -44,7 +44,7 @@ impl Session {
         let mut redactor = Redactor::default();
         let (transport, process) = match address {
             Address::Local(folder) => {
-                let (transport, process) = process::receive_pack(folder)?;
+                let (transport, process) = process::receive_pack(folder, options.checkout)?;
                 (transport, Some(process))
             }
             Address::Ssh { user, host, port, path } => {

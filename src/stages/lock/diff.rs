@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{
-    lock::{LockedImage, Lockfile, Move, Previous},
+    lock::{HoldChange, LockedImage, Lockfile, Move, Previous},
     name::{EnvironmentId, Name},
 };
 
@@ -20,6 +20,21 @@ pub fn diff(environment: &EnvironmentId, old: Option<&Lockfile>, new: Option<&Lo
             new: locked(new, name),
         })
         .filter(|moved| moved.old != moved.new)
+        .collect()
+}
+
+/// The images whose hold differs, in order of their names. What is new or gone has none.
+pub fn holds(environment: &EnvironmentId, old: Option<&Lockfile>, new: Option<&Lockfile>) -> Vec<HoldChange> {
+    let entries = new.into_iter().flat_map(|new| &new.images);
+    let before = |name: &Name| old?.images.get(name);
+    entries
+        .filter(|(name, entry)| before(name).is_some_and(|before| before.hold != entry.hold))
+        .map(|(name, entry)| HoldChange {
+            environment: environment.clone(),
+            image: name.clone(),
+            at: locked_as(entry),
+            reason: entry.hold.clone(),
+        })
         .collect()
 }
 

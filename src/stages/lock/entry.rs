@@ -96,7 +96,7 @@ fn unanswered(image: &Image) -> Problem {
 fn held(environment: &Environment, image: &Image, reason: &str) -> Problem {
     let reason = serde_json::Value::from(reason);
     Problem::new(Category::Lock, format!("{} is asked for, but the image is held: {reason}", image.reference))
-        .hint(format!("to release it, delete the line `hold` of this image in {}", environment.id.lock_path()))
+        .hint(format!("`larder release {} {}` lets it move again", environment.id, image.name))
 }
 
 /// Says which image is meant, what holds for it now, and where it stands in its file.

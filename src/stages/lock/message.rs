@@ -4,12 +4,12 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::path::environment_of;
 use crate::model::{
     digest::Digest,
-    lock::{LockChange, Move, Previous},
+    lock::{HoldChange, LockChange, Move, Previous},
     name::EnvironmentId,
 };
 
@@ -22,22 +22,26 @@ const NONE: &str = "none";
 /// The message of the commit that writes `change.files`; `version` is larder's.
 ///
 /// The last paragraph holds nothing but trailers, so that `git log --format='%(trailers:key=Larder-New-Digest)'` finds
-/// them: four for each image that moved (`Larder-Environment`, `Larder-Image`, `Larder-Old-Digest`,
-/// `Larder-New-Digest`), `Larder-Environment` alone for a lockfile that changed without one, and `Larder-Version`.
+/// them: four for each image that moved or whose hold changed (`Larder-Environment`, `Larder-Image`, `Larder-Old-Digest`,
+/// `Larder-New-Digest`), followed by `Larder-Hold` with the reason for the hold or `none` where one was set or taken away,
+/// `Larder-Environment` alone for a lockfile that changed without either, and `Larder-Version`.
 /// <https://git-scm.com/docs/git-interpret-trailers>
 pub fn message(change: &LockChange, version: &str) -> String {
     let quiet = without_moves(change);
     let mut lines: Vec<String> = change.moves.iter().map(|moved| format!("- {}", describe(moved))).collect();
+    lines.extend(change.holds.iter().map(|hold| format!("- {}", describe_hold(hold))));
     lines.extend(quiet.iter().map(|(id, what)| format!("- {id}: {what}")));
     if lines.len() > BODY_LINES {
         let more = lines.len() - BODY_LINES;
         lines.truncate(BODY_LINES);
         lines.push(format!("- and {more} more; the trailers name all of them"));
     }
-    let trailers: Vec<String> = change
-        .moves
-        .iter()
-        .flat_map(trailers)
+    let trailers: Vec<String> = images(&change.moves, &change.holds)
+        .into_iter()
+        .flat_map(|(moved, hold)| {
+            let hold = hold.map(|hold| trailer("Hold", hold.reason.as_deref().unwrap_or(NONE)));
+            trailers(&moved).into_iter().chain(hold)
+        })
         .chain(quiet.iter().map(|(id, _)| trailer("Environment", &id.to_string())))
         .chain([trailer("Version", version)])
         .collect();
@@ -52,7 +56,8 @@ pub fn with_manifests(message: &str, digest: &Digest) -> String {
 
 /// Environments whose lockfile changes although no image moves.
 fn without_moves(change: &LockChange) -> Vec<(EnvironmentId, &'static str)> {
-    let moved: BTreeSet<&EnvironmentId> = change.moves.iter().map(|moved| &moved.environment).collect();
+    let moved = change.moves.iter().map(|moved| &moved.environment);
+    let moved: BTreeSet<&EnvironmentId> = moved.chain(change.holds.iter().map(|hold| &hold.environment)).collect();
     let files = change.files.iter().filter_map(|(path, bytes)| Some((environment_of(path)?, bytes)));
     files
         .filter(|(id, _)| !moved.contains(id))
@@ -66,6 +71,36 @@ pub fn describe(moved: &Move) -> String {
         side.as_ref().map_or_else(|| NONE.to_owned(), |entry| format!("{} ({})", entry.reference, entry.digest.short()))
     };
     one_line(&format!("{} {}: {} → {}", moved.environment, moved.image, side(&moved.old), side(&moved.new)))
+}
+
+/// A hold in a line, for people: `research/geo notebook: held at quay.io/a:1 (sha256:…): "why"`.
+pub fn describe_hold(hold: &HoldChange) -> String {
+    let HoldChange { environment, image, at, reason } = hold;
+    let place = format!("{} ({})", at.reference, at.digest.short());
+    one_line(&match reason {
+        Some(reason) => format!("{environment} {image}: held at {place}: {reason}"),
+        None => format!("{environment} {image}: released at {place}"),
+    })
+}
+
+/// The images that moved or whose hold changed, in order; what did not move is there as a move to the same.
+pub fn images<'a>(moves: &'a [Move], holds: &'a [HoldChange]) -> Vec<(Move, Option<&'a HoldChange>)> {
+    let mut holds: BTreeMap<_, _> = holds.iter().map(|hold| ((&hold.environment, &hold.image), hold)).collect();
+    let moved = moves.iter().map(|moved| (moved.clone(), holds.remove(&(&moved.environment, &moved.image))));
+    let mut images: Vec<_> = moved.collect();
+    if !holds.is_empty() {
+        images.extend(holds.into_values().map(|hold| {
+            let (environment, image, at) = (hold.environment.clone(), hold.image.clone(), Some(hold.at.clone()));
+            (Move { environment, image, old: at.clone(), new: at }, Some(hold))
+        }));
+        images.sort_by(|(a, _), (b, _)| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
+    }
+    images
+}
+
+/// Whether a commit's message says that this very move is what larder made the commit for.
+pub fn accounts_for(message: &str, moved: &Move) -> bool {
+    message.contains(&trailers(moved).join("\n"))
 }
 
 fn trailers(moved: &Move) -> [String; 4] {
@@ -84,7 +119,7 @@ fn trailer(key: &str, value: &str) -> String {
 
 /// The text without anything that could end a line, move the cursor of a terminal or reorder what is shown: what users
 /// name things must not become a trailer of its own, nor hide one.
-fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let unseen = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

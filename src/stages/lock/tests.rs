@@ -225,7 +225,7 @@ fn a_held_entry_does_not_move() {
     assert!(change.files.is_empty());
     let message = &messages(&change, "research/geo")[0];
     assert!(message.contains("held: \"reverted by a person\""), "{message}");
-    assert!(message.contains("delete the line `hold` of this image in lock/research/geo.yaml"), "{message}");
+    assert!(message.contains("`larder release research/geo notebook` lets it move again"), "{message}");
 }
 
 #[test]

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Held, ImageChange, Pull, Side, environments::ids};
-use crate::model::{
-    lock::{LockedImage, Lockfile},
-    name::{EnvironmentId, Name},
+use crate::{
+    model::{
+        lock::{HoldChange, LockedImage, Lockfile},
+        name::{EnvironmentId, Name},
+    },
+    stages::lock::diff,
 };
 
 /// An image as one side has it.
@@ -56,12 +59,24 @@ fn images<'a>(side: Side<'a>, id: &EnvironmentId) -> BTreeMap<Name, Shown<'a>> {
             let shown = |image: &crate::model::environment::Image| {
                 let unlocked =
                     || Shown { held: Held { reference: image.reference.clone(), digest: None }, entry: None };
-                let entry = locked(&image.name).filter(|entry| entry.reference == image.reference);
+                // A held image stays, whatever its file asks for.
+                let stands = |entry: &&LockedImage| entry.reference == image.reference || entry.hold.is_some();
+                let entry = locked(&image.name).filter(stands);
                 (image.name.clone(), entry.map_or_else(unlocked, of_entry))
             };
             environment.images.iter().map(shown).collect()
         }
     }
+}
+
+/// Holds that are set, changed or taken away.
+pub(super) fn holds(from: Option<Side<'_>>, to: Side<'_>) -> Vec<HoldChange> {
+    let lockfile = |side: Side<'_>, id: &EnvironmentId| side.environments.lock.get(id)?.as_ref().ok().cloned();
+    let changes = |id: EnvironmentId| {
+        let (old, new) = (from.and_then(|from| lockfile(from, &id)), lockfile(to, &id));
+        diff::holds(&id, old.as_ref(), new.as_ref())
+    };
+    ids(from, to).into_iter().flat_map(changes).collect()
 }
 
 /// What a node pulls that held `old`: platforms whose manifest is the same are there already.

@@ -10,7 +10,10 @@ pub use escape::{block, code};
 use escape::{html, summary_code};
 
 use super::{EnvironmentChange, EnvironmentChangeKind as Kind, Held, ImageChange, Pull, Review};
-use crate::model::{lock::Move, manifest::Owner, plan::Action};
+use crate::{
+    model::{lock::LockChange, manifest::Owner, plan::Action},
+    stages::lock,
+};
 
 /// Rows that a table has at most; every row of all environments can be had with `--output text`.
 const ROWS: usize = 200;
@@ -31,6 +34,7 @@ pub fn markdown(review: &Review, marker: &str, limit: usize) -> String {
     sections.extend(warnings(review));
     sections.extend(environments(review));
     sections.extend(images(review));
+    sections.extend(holds(review));
     sections.extend(diffs(review));
     fit(&title, &sections, limit)
 }
@@ -116,6 +120,12 @@ fn environments(review: &Review) -> Option<String> {
         ]
     });
     table(["Environment", "Change", "Pool", "Nodes"], &rows.collect::<Vec<_>>())
+}
+
+fn holds(review: &Review) -> Option<String> {
+    let lines: Vec<String> =
+        review.holds.iter().take(ROWS).map(|hold| format!("- {}\n", code(&lock::describe_hold(hold)))).collect();
+    (!lines.is_empty()).then(|| format!("**Holds**\n\n{}", lines.concat()))
 }
 
 fn images(review: &Review) -> Option<String> {
@@ -236,15 +246,18 @@ pub(super) fn plural(count: usize, word: &str) -> String {
 }
 
 /// The description of a pull request that proposes lock changes. `fingerprint` is part of it, hidden.
-pub fn proposal(moves: &[Move], fingerprint: &str, limit: usize) -> String {
+pub fn proposal(change: &LockChange, fingerprint: &str, limit: usize) -> String {
     let side = |side: &Option<crate::model::lock::Previous>| {
         side.as_ref().map_or_else(
             || "—".to_owned(),
             |entry| format!("{} {}", cell(&entry.reference.to_string()), cell(entry.digest.short())),
         )
     };
-    let rows = moves.iter().map(|moved| {
-        [cell(&moved.environment.to_string()), cell(moved.image.as_str()), side(&moved.old), side(&moved.new)]
+    let rows = lock::images(&change.moves, &change.holds).into_iter().map(|(moved, hold)| {
+        let reason = hold.and_then(|hold| hold.reason.as_deref());
+        let held = reason.map_or_else(String::new, |reason| format!(", held: {}", cell(reason)));
+        let new = side(&moved.new) + &held;
+        [cell(&moved.environment.to_string()), cell(moved.image.as_str()), side(&moved.old), new]
     });
     let table = table(["Environment", "Image", "Old", "New"], &rows.collect::<Vec<_>>());
     let title = format!(

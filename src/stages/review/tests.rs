@@ -77,6 +77,21 @@ fn a_moved_lock_entry_is_an_image_and_an_object() {
 }
 
 #[test]
+fn holds_are_shown_and_held_images_stay() {
+    let mut to = world();
+    to.environment("research/geo").images[0] = image("notebook", "quay.io/jupyter/scipy-notebook:2026-11-09");
+    let geo = to.lockfile("research/geo");
+    geo.images.get_mut(&"notebook".parse().unwrap()).unwrap().hold = Some("exam | `x`".to_owned());
+    let review = compare(Some(&world()), &to);
+    assert!(review.images.is_empty(), "its other tag does not move it: {:?}", review.images);
+    let line = "research/geo notebook: held at quay.io/jupyter/scipy-notebook:2026-11-02 (";
+    assert!(text::lines(&review).iter().any(|shown| shown.starts_with(line) && shown.ends_with("): exam | `x`")));
+    let text = markdown::markdown(&review, "<!-- m -->", 65_000);
+    assert!(text.contains("**Holds**\n\n- ") && text.contains(line), "{text}");
+    assert!(text::lines(&compare(Some(&to), &world())).iter().any(|shown| shown.contains("released at")));
+}
+
+#[test]
 fn a_change_by_a_person_is_locked_after_the_merge() {
     let mut to = world();
     to.environment("research/geo").images[0] = image("notebook", "quay.io/jupyter/scipy-notebook:2026-11-09");

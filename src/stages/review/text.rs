@@ -4,7 +4,7 @@ use super::{
     Held, Review,
     markdown::{plural, size, verb, word},
 };
-use crate::model::plan::Action;
+use crate::{model::plan::Action, stages::lock::describe_hold};
 
 /// What comes before the diffs: environments and images.
 pub fn lines(review: &Review) -> Vec<String> {
@@ -42,6 +42,7 @@ pub fn lines(review: &Review) -> Vec<String> {
         }
         lines.push(line);
     }
+    lines.extend(review.holds.iter().map(describe_hold));
     lines.extend(review.shared.iter().map(|file| format!("{file} changed: it concerns all environments")));
     if review.former_problems > 0 {
         lines.push(format!("{} of before still stand", plural(review.former_problems, "problem")));

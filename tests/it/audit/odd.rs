@@ -156,5 +156,5 @@ fn the_repository_around_the_folder_is_asked_without_being_named() {
     larder.current_dir(file.parent().unwrap()).args(["at", "HEAD", "--output", "csv"]).env_remove("LARDER_REPO");
     let output = larder.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text.lines().nth(1), Some(format!("research/geo,a,quay.io/x/a:1,{}", digest("one")).as_str()));
+    assert_eq!(text.lines().nth(1), Some(format!("research/geo,a,quay.io/x/a:1,{},", digest("one")).as_str()));
 }

@@ -10,5 +10,6 @@ pub mod server;
 mod side;
 pub mod signatures;
 mod ssh;
+mod trace;
 mod trees;
 pub mod world;

@@ -8,7 +8,9 @@ use std::{
     process::Command,
 };
 
-use larder::io::git::{CommitId, Credentials, Draft, Identity, Options, PushError, Pushed, Repository, Tip, Trust};
+use larder::io::git::{
+    Checkout, CommitId, Credentials, Draft, Identity, Options, PushError, Pushed, Repository, Tip, Trust,
+};
 use tempfile::TempDir;
 
 /// The time of larder's commits in tests.
@@ -127,6 +129,7 @@ pub fn options(url: &str) -> Options {
         committer: Identity { name: "larder bot".into(), email: "bot@example.com".into() },
         signing_key: None,
         trust: Trust::default(),
+        checkout: Checkout::default(),
     }
 }
 

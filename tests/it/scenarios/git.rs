@@ -7,7 +7,7 @@ use super::{
     world::{World, wait_for},
 };
 
-fn hook(world: &World, name: &str, script: &str) {
+pub(super) fn hook(world: &World, name: &str, script: &str) {
     let path = world.path("environments.git/hooks").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, script).unwrap();

@@ -119,6 +119,20 @@ impl World {
         self.push(message)
     }
 
+    /// A person reverts a commit of the branch and pushes.
+    pub fn revert(&self, commit: &str) -> String {
+        self.pull();
+        let clone = self.path("clone");
+        self.git_at(&clone, &["revert", "--no-edit", commit]);
+        self.git_at(&clone, &["push", "-q", "origin", "HEAD:main"]);
+        self.tip()
+    }
+
+    /// A person drops all that came after a commit, to push something else.
+    pub fn reset(&self, commit: &str) {
+        self.git_at(&self.path("clone"), &["reset", "-q", "--hard", commit]);
+    }
+
     /// Takes up what larder has pushed since this person last looked.
     fn pull(&self) {
         let clone = self.path("clone");
@@ -183,10 +197,17 @@ impl World {
 
     /// A controller in the background, killed when it is dropped.
     pub fn controller(&self, more: &[&str]) -> Controller {
+        self.controller_with(&[], more)
+    }
+
+    /// The same with environment variables.
+    pub fn controller_with(&self, variables: &[(&str, &str)], more: &[&str]) -> Controller {
         let repository = self.repository();
         let mut arguments = vec!["run", "--interval", "1s", "--repo", &repository];
         arguments.extend(more);
-        self.start(&arguments)
+        let mut command = self.larder(&arguments);
+        command.envs(variables.iter().copied());
+        Controller::start(command, self)
     }
 
     /// The binary in the background, killed when it is dropped.

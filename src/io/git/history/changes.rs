@@ -16,7 +16,7 @@ use crate::model::history::FileChange;
 /// A file that differs, by the identities of its contents.
 pub(super) struct Changed {
     /// Path from the root of the environment repository.
-    path: String,
+    pub(super) path: String,
     /// Before; none when it was not there.
     old: Option<ObjectId>,
     /// After; none when it is not there.

@@ -11,7 +11,7 @@ use gix::{
 
 use super::{
     super::{CommitId, GitError, Options, address::Address, cache::Lock, fetch::tree_error, local, signature, tree},
-    HISTORY, Query,
+    Query, Reach,
     changes::Comparison,
     frontier::Frontier,
     repository,
@@ -22,7 +22,7 @@ use crate::model::history::{CommitInfo, CommitTime, FileChange, LockCommit, Walk
 const PACK_CACHE: usize = 32 * 1024 * 1024;
 
 /// The folder of lockfiles.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// A history that is here, up to a tip. While it is open, no other process uses the cache that it may be in.
 pub struct Ledger {
@@ -48,7 +48,7 @@ pub(super) struct Step {
 }
 
 impl Ledger {
-    /// Opens the history of `tip`.
+    /// Opens the history of `tip`, as far back as `reach`.
     ///
     /// # Errors
     /// [`GitError`].
@@ -58,8 +58,9 @@ impl Ledger {
         path: &[String],
         branch: Option<&str>,
         tip: CommitId,
+        reach: Reach,
     ) -> Result<Self, GitError> {
-        let (mut repository, cache) = repository(options, address, tip, HISTORY)?;
+        let (mut repository, cache) = repository(options, address, tip, reach)?;
         signature::demand(options, &repository, tip)?;
         repository.objects.set_pack_cache(|| Box::new(gix_pack::cache::lru::MemoryCappedHashmap::new(PACK_CACHE)));
         let shallow = repository.is_shallow().map_err(|error| local::corrupt(options, &error))?;
@@ -149,9 +150,21 @@ impl Ledger {
     /// # Errors
     /// [`GitError::Path`], [`GitError::Corrupt`].
     pub fn file(&self, path: &str) -> Result<Option<Arc<[u8]>>, GitError> {
+        self.file_of(self.tip.0, path)
+    }
+
+    /// The same in a commit of this history.
+    ///
+    /// # Errors
+    /// As [`Self::file`].
+    pub fn file_in(&self, commit: &CommitInfo, path: &str) -> Result<Option<Arc<[u8]>>, GitError> {
+        self.file_of(ObjectId::from_hex(commit.id.as_bytes()).unwrap_or(self.tip.0), path)
+    }
+
+    fn file_of(&self, commit: ObjectId, path: &str) -> Result<Option<Arc<[u8]>>, GitError> {
         let folder = &self.lock[..self.lock.len() - 1];
         let path: Vec<_> = folder.iter().cloned().chain(tree::components(path)?).collect();
-        let tree = self.step_here(self.tip.0)?.tree;
+        let tree = self.step_here(commit)?.tree;
         let found = tree::find(&self.repository, tree, &path).map_err(|error| local::corrupt(&self.options, &error))?;
         let Some((EntryKind::Blob | EntryKind::BlobExecutable, id)) = found else {
             return Ok(None);

@@ -205,7 +205,8 @@ impl Ledger {
         Ok(false)
     }
 
-    fn parents(&self, id: ObjectId) -> Result<Vec<ObjectId>, GitError> {
+    /// The parents of a commit that is here.
+    pub(super) fn parents(&self, id: ObjectId) -> Result<Vec<ObjectId>, GitError> {
         let read = || -> Result<Vec<ObjectId>, gix::Error> {
             let object = self.repository.find_object(id)?;
             Ok(CommitRefIter::from_bytes(&object.data, gix::hash::Kind::Sha1).parent_ids().collect())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{one_line, without_moves};
 use crate::model::{
-    lock::{LockChange, Move, Previous},
+    lock::{HoldChange, LockChange, Move, Previous},
     name::EnvironmentId,
 };
 
@@ -35,6 +35,7 @@ fn what(change: &LockChange) -> Vec<String> {
     let added = moves.iter().filter(|(id, moves)| is_added(change, id, moves)).count();
     let removed = change.files.values().filter(|bytes| bytes.is_none()).count();
     match change.moves.as_slice() {
+        _ if !change.holds.is_empty() => held(change),
         _ if added == changed.len() => vec![all("add", &changed)],
         _ if removed == changed.len() => vec![all("remove", &changed)],
         [] => vec![all("trim", &changed)],
@@ -45,6 +46,35 @@ fn what(change: &LockChange) -> Vec<String> {
                 vec![format!("{images} {} of {many} {}", plural(images, "image"), plural(many, "environment"))]
             }
         },
+    }
+}
+
+/// What the subject says where holds are set or taken away. Where an image that is held now has moved as well, a person
+/// rolled it back; what else moved in the same commit only counts.
+fn held(change: &LockChange) -> Vec<String> {
+    let is_of = |hold: &HoldChange, moved: &Move| moved.environment == hold.environment && moved.image == hold.image;
+    let has_moved = |hold: &&HoldChange| hold.reason.is_some() && change.moves.iter().any(|moved| is_of(hold, moved));
+    let (back, still): (Vec<_>, Vec<_>) = change.holds.iter().partition(has_moved);
+    let (held, released): (Vec<_>, Vec<_>) = still.into_iter().partition(|hold| hold.reason.is_some());
+    let others = change.moves.len() - back.len();
+    let parts = [("roll back", "to", back), ("hold", "at", held), ("release", "", released)];
+    let mut parts: Vec<_> = parts.into_iter().filter(|(.., holds)| !holds.is_empty()).collect();
+    if let ([(verb, word, holds)], 0) = (parts.as_slice(), others)
+        && let [hold] = holds.as_slice()
+    {
+        let image = format!("{verb} {} {}", hold.environment, hold.image);
+        let at = hold.at.reference.tag().map_or_else(|| digest(&hold.at), str::to_owned);
+        let long = (!word.is_empty()).then(|| format!("{image} {word} {at}"));
+        return long.into_iter().chain([image]).collect();
+    }
+    let count = |count: usize| format!("{count} {}", plural(count, "image"));
+    let environments: BTreeSet<&EnvironmentId> = change.holds.iter().map(|hold| &hold.environment).collect();
+    let moved = (others > 0).then(|| format!("move {}", count(others)));
+    let verbs: Vec<String> = parts.drain(..).map(|(verb, _, holds)| format!("{verb} {}", count(holds.len()))).collect();
+    let what = verbs.into_iter().chain(moved).collect::<Vec<_>>().join(", ");
+    match environments.first() {
+        Some(id) if environments.len() == 1 && others == 0 => vec![format!("{what} of {id}"), what],
+        _ => vec![what],
     }
 }
 

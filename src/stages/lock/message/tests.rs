@@ -2,7 +2,7 @@
 
 use super::{message, one_line};
 use crate::{
-    model::lock::{Lock, LockChange},
+    model::lock::{HoldChange, Lock, LockChange, Previous},
     stages::lock::testing::{answers, batch, change, digest, environment, id, locked, settings},
 };
 
@@ -78,6 +78,57 @@ fn fewer_former_digests_are_no_move() {
     let expected = "lock: trim research/geo\n\n- research/geo: as many former digests as are retained\n\n\
                     Larder-Environment: research/geo\nLarder-Version: 0.1.0\n";
     assert_eq!(message(&change, "0.1.0"), expected);
+}
+
+#[test]
+fn holds_beside_moves() {
+    let (a, b) = (format!("research/a notebook={OLD} r={OTHER}"), format!("research/b notebook={OLD}"));
+    let first = [format!("{OLD}=one"), format!("{OTHER}=one")];
+    let first: Vec<&str> = first.iter().map(String::as_str).collect();
+    let moved = changed(&[&a, &b], &first, &[&a, &b], &[&format!("{OLD}=two"), &format!("{OTHER}=two")]);
+    let hold = |environment: &str, image: &str, reason: Option<&str>| HoldChange {
+        environment: id(environment),
+        image: image.parse().unwrap(),
+        at: Previous { reference: OLD.parse().unwrap(), digest: digest("one") },
+        reason: reason.map(str::to_owned),
+    };
+    // The images whose moves stay in the change, and the holds.
+    type Case<'a> = (&'a [(&'a str, &'a str)], Vec<HoldChange>, &'a str);
+    let cases: [Case; 6] = [
+        (&[], vec![hold("research/a", "r", Some("x"))], "lock: hold research/a r at 2026-11-02"),
+        (&[], vec![hold("research/a", "r", None)], "lock: release research/a r"),
+        (
+            &[("research/a", "r")],
+            vec![hold("research/a", "r", Some("x"))],
+            "lock: roll back research/a r to 2026-11-02",
+        ),
+        (&[("research/b", "notebook")], vec![hold("research/a", "r", Some("x"))], "lock: hold 1 image, move 1 image"),
+        (
+            &[],
+            vec![hold("research/a", "notebook", Some("x")), hold("research/a", "r", None)],
+            "lock: hold 1 image, release 1 image of research/a",
+        ),
+        (
+            &[],
+            vec![hold("research/a", "r", Some("x")), hold("research/b", "notebook", Some("x"))],
+            "lock: hold 2 images",
+        ),
+    ];
+    for (moves, holds, expected) in cases {
+        let mut change = moved.clone();
+        change.moves.retain(|moved| {
+            moves
+                .iter()
+                .any(|(environment, image)| moved.environment == id(environment) && moved.image.as_str() == *image)
+        });
+        change.holds = holds;
+        assert_eq!(subject_of(&change), expected);
+        // Each image has its four trailers, so that the n-th values belong together.
+        let text = message(&change, "0.1.0");
+        let count = |key: &str| text.lines().filter(|line| line.starts_with(key)).count();
+        assert_eq!(count("Larder-Image: "), count("Larder-New-Digest: "));
+        assert_eq!(count("Larder-Hold: "), change.holds.len());
+    }
 }
 
 #[test]

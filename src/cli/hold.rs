@@ -1,0 +1,146 @@
+//! `larder hold`, `release` and `rollback`: what a person decides about a digest, as a commit that says so.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{CliError, Exit, Printer, audit, session};
+use crate::{
+    config::{OutputFormat, SourceOptions},
+    model::{
+        lock::{HoldChange, Move},
+        name::{EnvironmentId, Name},
+    },
+    pipeline::{
+        audit::Moment,
+        holding::{Done, Mode, Order, Wish, carry_out},
+    },
+    stages::lock,
+};
+
+/// Keep images of an environment at what is locked, whatever their registries say, until they are released
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder hold research/geospatial notebook --reason 'the exam is on Friday'
+  larder hold research/geospatial --reason 'CVE review' --repo URL       all of its images
+
+The commit is made in your name: that of your Git configuration, or --author-name and --author-email. Without
+--repo it is made in the clone that you are in, and `git push` publishes it.")]
+pub struct Hold {
+    #[command(flatten)]
+    images: Images,
+    /// Why; it stands in the lockfile, the commit and the status.
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Let held images of an environment move again
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder release research/geospatial notebook
+  larder release research/geospatial --repo URL        all of its images
+
+The next pass moves them to what their registries say. Deleting the line `hold` in the lockfile does the same.")]
+pub struct Release {
+    #[command(flatten)]
+    images: Images,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Take images of an environment back to what was locked at a time or in a commit, and hold them there
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  larder rollback research/geospatial notebook --to HEAD~1
+  larder rollback research/geospatial --to yesterday --reason 'kernels die'     all of its images
+  larder rollback research/geospatial --to 2026-11-30T14:00 --dry-run
+
+The reference comes back, too: an image whose tag was changed since stays at the former tag until it is
+released. Nodes get what was locked then; environment files stay as they are.")]
+pub struct Rollback {
+    #[command(flatten)]
+    images: Images,
+    /// When, or in which commit.
+    #[arg(long, value_name = "TIME|REV", value_parser = audit::parse_moment)]
+    to: Moment,
+    /// Why; by default that it was rolled back, and to which commit.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Which images.
+#[derive(Debug, Args)]
+struct Images {
+    /// The environment: `tenant/name`.
+    environment: EnvironmentId,
+    /// Its images; by default all that are locked.
+    #[arg(value_name = "IMAGE")]
+    images: Vec<Name>,
+}
+
+/// Where it is done, and what is printed.
+#[derive(Debug, Args)]
+struct How {
+    /// Say what would be committed and commit nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    source: SourceOptions,
+    /// How what is done is printed.
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    commit: Option<String>,
+    moves: &'a [Move],
+    holds: &'a [HoldChange],
+}
+
+impl Hold {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        run(self.images, Wish::Hold(self.reason), self.how, printer).await
+    }
+}
+
+impl Release {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        run(self.images, Wish::Release, self.how, printer).await
+    }
+}
+
+impl Rollback {
+    pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        run(self.images, Wish::RollBack(self.to, self.reason), self.how, printer).await
+    }
+}
+
+async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Result<Exit, CliError> {
+    let is_here = how.source.repo.is_none();
+    let mode = if how.dry_run { Mode::DryRun } else { Mode::Commit };
+    let source = if how.dry_run { how.source } else { how.source.as_person(&session::current_folder()?)? };
+    let (repository, _cache) = session::repository_of_person(&source)?;
+    let order = Order { environment: images.environment, images: images.images, wish, mode };
+    let Done { commit, change } = carry_out(&repository, &order).await?;
+    match how.output {
+        OutputFormat::Json => {
+            let commit = commit.as_ref().map(ToString::to_string);
+            printer.json(&Results { commit, moves: &change.moves, holds: &change.holds });
+        }
+        OutputFormat::Text => {
+            change.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
+            change.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
+            match commit {
+                Some(commit) if is_here => printer.line(&format!("commit {commit}; `git push` publishes it")),
+                Some(commit) => printer.line(&format!("commit {commit}")),
+                None if change.files.is_empty() => printer.line("nothing to do: that is how it is already"),
+                None => printer.line("nothing was committed (--dry-run)"),
+            }
+        }
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,133 @@
+//! A person's holds, releases and rollbacks: one commit on the branch, in that person's name.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    audit::{Moment, find, too_early},
+    record::{record, with_files},
+};
+use crate::{
+    io::{
+        git::{self, CommitId},
+        repository::Repository,
+    },
+    model::{
+        failure::{Failure, Problem},
+        history::CommitInfo,
+        lock::{LockChange, Lockfile},
+        name::{EnvironmentId, Name},
+    },
+    stages::{
+        history::lockfiles,
+        load,
+        lock::{
+            self,
+            holds::{self, Act},
+        },
+    },
+};
+
+/// Pushes that are tried: each lost race means that somebody else's push was taken.
+const ATTEMPTS: u32 = 6;
+
+/// What a person asks for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Whose images.
+    pub environment: EnvironmentId,
+    /// Which images; none: all that are locked.
+    pub images: Vec<Name>,
+    /// What is to become of them.
+    pub wish: Wish,
+    /// Whether it is done, or only said.
+    pub mode: Mode,
+}
+
+/// What is to become of images.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// They stay at what is locked, for this reason.
+    Hold(String),
+    /// They may move again.
+    Release,
+    /// They go back to what was locked then, and stay there, for this reason, if one is given.
+    RollBack(Moment, Option<String>),
+}
+
+/// Whether something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It is.
+    Commit,
+    /// It is only said what would be done.
+    DryRun,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub struct Done {
+    /// The commit; none when nothing was to be done, or nothing was meant to be.
+    pub commit: Option<CommitId>,
+    /// What it changes.
+    pub change: LockChange,
+}
+
+/// Does what a person asks for. When somebody else pushes first, it is computed anew on the new tip.
+///
+/// # Errors
+/// When that cannot be done to these images, or the remote does not take the commit.
+pub async fn carry_out(repository: &Arc<Repository>, order: &Order) -> Result<Done, Failure> {
+    let act = match &order.wish {
+        Wish::Hold(reason) => Act::Hold { reason: reason.clone() },
+        Wish::Release => Act::Release,
+        Wish::RollBack(moment, reason) => {
+            let (commit, then) = lockfile_at(repository, moment.clone(), &order.environment).await?;
+            let revision = commit.id.get(..10).unwrap_or(&commit.id).to_owned();
+            let reason = reason.clone().unwrap_or_else(|| format!("rolled back to {revision}"));
+            Act::RollBack { then, revision, reason }
+        }
+    };
+    let mut attempt = 1;
+    loop {
+        let tip = repository.commit().await?;
+        let snapshot = repository.fetch(&tip).await.map_err(Problem::from)?;
+        let environments = load::load(&snapshot)?;
+        let images = (&order.environment, order.images.as_slice());
+        let change = holds::act(&environments.lock, &environments.settings, images, &act)?;
+        if order.mode == Mode::DryRun || change.files.is_empty() {
+            return Ok(Done { commit: None, change });
+        }
+        let recorded = record(&with_files(&snapshot, &change))?;
+        let message = lock::message(&change, env!("CARGO_PKG_VERSION"));
+        let message = lock::with_manifests(&message, &recorded.digest);
+        match repository.commit_and_push(&tip, &change.files, &message).await {
+            Ok(git::Pushed::Commit(commit)) => return Ok(Done { commit: Some(commit), change }),
+            Ok(git::Pushed::Nothing) => return Ok(Done { commit: None, change }),
+            Err(git::PushError::Raced { .. }) if attempt < ATTEMPTS => {
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(20..120) << attempt)).await;
+                attempt += 1;
+            }
+            Err(error) => return Err(Problem::from(error).into()),
+        }
+    }
+}
+
+/// An environment's lockfile at a moment; without images where there was none.
+async fn lockfile_at(
+    repository: &Arc<Repository>,
+    moment: Moment,
+    environment: &EnvironmentId,
+) -> Result<(CommitInfo, Lockfile), Failure> {
+    let path = environment.lock_path();
+    let read = {
+        let path = path.clone();
+        move |ledger: &git::Ledger| {
+            let Some(commit) = find(ledger, &moment)? else { return Ok(None) };
+            let bytes = ledger.file_in(&commit, &path)?;
+            Ok(Some((commit, bytes)))
+        }
+    };
+    let (commit, bytes) = repository.ledger(read).await?.ok_or_else(too_early)?;
+    let lockfile = bytes.map_or_else(|| Ok(Lockfile::default()), |bytes| lockfiles::parse(&path, &bytes))?;
+    Ok((commit, lockfile))
+}
