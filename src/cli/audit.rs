@@ -1,6 +1,9 @@
 //! What the audit's verbs share: the repository they ask, moments as people write them, tables as CSV.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 use clap::ValueEnum;
 use jiff::{Span, Timestamp, Zoned, civil, tz::TimeZone};
@@ -122,12 +125,16 @@ fn of_day(day: civil::Date, zone: &TimeZone, edge: Edge) -> Option<i64> {
 }
 
 /// Prints a table as CSV.
-pub fn csv(printer: &mut Printer, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+pub fn csv<S: AsRef<str>>(printer: &mut Printer, header: &[&str], rows: impl IntoIterator<Item = Vec<S>>) {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     // Writing to memory fails only for rows of unequal length, which show in any test.
     let write = || -> Result<(), csv::Error> {
         writer.write_record(header)?;
-        rows.into_iter().try_for_each(|row| writer.write_record(row.iter().map(|cell| harmless(cell))))
+        for row in rows {
+            row.iter().try_for_each(|cell| writer.write_field(&*harmless(cell.as_ref())))?;
+            writer.write_record(None::<&str>)?;
+        }
+        Ok(())
     };
     let result = write();
     let text = writer.into_inner().unwrap_or_default();
@@ -139,23 +146,26 @@ pub fn csv(printer: &mut Printer, header: &[&str], rows: impl IntoIterator<Item 
 
 /// A cell that no spreadsheet takes for a formula: authors and subjects are whatever somebody committed.
 /// <https://owasp.org/www-community/attacks/CSV_Injection>
-fn harmless(cell: &str) -> String {
+fn harmless(cell: &str) -> Cow<'_, str> {
     let cell = clean(cell);
-    if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}") } else { cell }
+    if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}").into() } else { cell }
 }
 
 /// A text of somebody's commit in one line, without what could move a terminal's cursor or reorder what is shown.
-pub fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> Cow<'_, str> {
     let unseen = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
     };
+    if text.bytes().all(|b| matches!(b, b' '..=b'~')) || !text.contains(unseen) {
+        return text.into();
+    }
     text.chars().map(|c| if unseen(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A hold's reason as a cell of a table.
 pub fn held(hold: &Option<String>) -> String {
-    hold.as_deref().map_or_else(|| "-".to_owned(), clean)
+    hold.as_deref().map_or("-".into(), clean).into_owned()
 }
 
 /// The first digits of a commit, when it was made, and by whom.

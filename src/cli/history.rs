@@ -1,5 +1,7 @@
 //! `larder history`: what moved, when, in which commit; from Git alone.
 
+use std::borrow::Cow;
+
 use clap::Args;
 
 use super::{
@@ -122,16 +124,17 @@ const HEADER: [&str; 12] = [
     "hold",
 ];
 
-fn rows(history: &Answer) -> impl Iterator<Item = Vec<String>> {
+fn rows(history: &Answer) -> impl Iterator<Item = Vec<Cow<'_, str>>> {
     history.entries.iter().flat_map(|entry| {
         let commit = &entry.commit;
-        lock::images(&entry.moves, &entry.holds).into_iter().map(|(moved, hold)| {
-            let mut row = vec![commit.id.clone(), audit::utc_time(commit.time), commit.author.clone()];
-            row.extend([commit.committer.clone(), commit.subject.clone()]);
-            row.extend([moved.environment.to_string(), moved.image.to_string()]);
-            row.extend(sides(&moved.old));
-            row.extend(sides(&moved.new));
-            row.push(hold.map_or_else(String::new, |hold| hold.reason.clone().unwrap_or_else(|| "none".to_owned())));
+        let time = audit::utc_time(commit.time);
+        lock::images(&entry.moves, &entry.holds).into_iter().map(move |(moved, hold)| {
+            let mut row: Vec<Cow<'_, str>> = vec![(&*commit.id).into(), time.clone().into(), (&*commit.author).into()];
+            row.extend([Cow::from(&*commit.committer), (&*commit.subject).into()]);
+            row.extend([moved.environment.to_string(), moved.image.to_string()].map(Cow::from));
+            row.extend(sides(&moved.old).map(Cow::from));
+            row.extend(sides(&moved.new).map(Cow::from));
+            row.push(hold.map_or("", |hold| hold.reason.as_deref().unwrap_or("none")).into());
             row
         })
     })

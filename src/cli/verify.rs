@@ -118,14 +118,14 @@ fn text_row(verified: &VerifiedCommit) -> Vec<String> {
     let commit = &verified.commit;
     let name = match signer(verified) {
         (name, _) if name.is_empty() => "-".to_owned(),
-        (name, _) => audit::clean(&name),
+        (name, _) => audit::clean(&name).into_owned(),
     };
     vec![
         audit::short(commit).to_owned(),
         audit::local_time(commit.time),
         verified.outcome.as_str().to_owned(),
         name,
-        audit::clean(&commit.subject),
+        audit::clean(&commit.subject).into_owned(),
     ]
 }
 

@@ -53,11 +53,12 @@ pub enum Moment {
 pub async fn history(repository: &Arc<Repository>, wanted: HistoryQuery) -> Result<History, Failure> {
     let read = move |ledger: &Ledger| {
         let HistoryQuery { environment, image, author, since, until, limit } = wanted;
-        let query = Query { path: environment.as_ref().map(EnvironmentId::lock_path), since, until, author };
+        let query =
+            Query { path: environment.as_ref().map(EnvironmentId::lock_path), since, until, author, holding: None };
         let mut reader = history::Reader::new(Filter { environment, image });
         let limit = limit.unwrap_or(usize::MAX);
         ledger.walk(&query, &mut |commit| {
-            reader.read(&commit);
+            reader.read(commit);
             if reader.count() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         Ok(reader.finish())
@@ -120,11 +121,19 @@ pub async fn blame(repository: &Arc<Repository>, environment: EnvironmentId) -> 
 /// When several digests begin like the one that is asked for, or the history cannot be read.
 pub async fn who_ran(repository: &Arc<Repository>, wanted: Wanted) -> Result<WhoRan, Failure> {
     let read = move |ledger: &Ledger| {
-        let mut spans = Spans::new(wanted);
-        let end = ledger.walk(&Query::default(), &mut |commit| {
+        let mut spans = Spans::new(wanted.clone());
+        let mut end = ledger.walk(&Query { holding: Some(wanted.to_string()), ..Query::default() }, &mut |commit| {
             spans.read(&commit);
             ControlFlow::Continue(())
         })?;
+        // Until when the digest was locked is told by the first lockfile after it that can be read.
+        if spans.has_gaps() {
+            spans = Spans::new(wanted);
+            end = ledger.walk(&Query::default(), &mut |commit| {
+                spans.read(&commit);
+                ControlFlow::Continue(())
+            })?;
+        }
         let tip = ledger.tip()?;
         let files = if end == WalkEnd::Cut { ledger.between(None, &tip)? } else { Vec::new() };
         Ok(spans.finish(end, &audit::state(tip, &files)))

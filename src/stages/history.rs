@@ -5,12 +5,14 @@ mod quick;
 #[cfg(test)]
 mod tests;
 
-use self::lockfiles::{Lockfiles, in_commit};
+use std::sync::Arc;
+
+use self::lockfiles::{Images, Lockfiles, in_commit};
 use super::lock::{diff, path::environment_of};
 use crate::model::{
     failure::Failure,
     history::{FileChange, History, HistoryEntry, LockCommit},
-    lock::{HoldChange, Move},
+    lock::{HoldChange, LockedImage, Move},
     name::{EnvironmentId, Name},
 };
 
@@ -27,7 +29,7 @@ pub struct Filter {
 pub fn history<'a>(commits: impl IntoIterator<Item = &'a LockCommit>, filter: &Filter) -> History {
     let mut reader = Reader::new(filter.clone());
     for commit in commits {
-        reader.read(commit);
+        reader.read(commit.clone());
     }
     reader.finish()
 }
@@ -49,7 +51,7 @@ impl Reader {
     }
 
     /// Takes up what a commit moved. It is fastest when neighbours come one after the other.
-    pub fn read(&mut self, commit: &LockCommit) {
+    pub fn read(&mut self, commit: LockCommit) {
         let (mut moves, mut holds) = (Vec::new(), Vec::new());
         for change in &commit.files {
             let Some(id) = environment_of(&change.path) else { continue };
@@ -71,15 +73,16 @@ impl Reader {
         moves.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
         holds.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
         if !moves.is_empty() || !holds.is_empty() {
-            self.history.entries.push(HistoryEntry { commit: commit.commit.clone(), moves, holds });
+            self.history.entries.push(HistoryEntry { commit: commit.commit, moves, holds });
         }
     }
 
     fn moved(&mut self, id: &EnvironmentId, change: &FileChange) -> Result<(Vec<Move>, Vec<HoldChange>), Failure> {
         let (old, new) = self.lockfiles.both(change);
         let (old, new) = (old?, new?);
-        let (old, new) = (old.as_deref(), new.as_deref());
-        Ok((diff::diff(id, old, new), diff::holds(id, old, new)))
+        let moved = diff::diff_images(id, images(&old), images(&new));
+        let held = diff::holds_of_images(id, images(&old), images(&new));
+        Ok((moved, held))
     }
 
     /// How many commits moved, held or released something so far.
@@ -91,4 +94,8 @@ impl Reader {
     pub fn finish(self) -> History {
         self.history
     }
+}
+
+fn images(side: &Option<Arc<Images>>) -> impl Iterator<Item = (&Name, &LockedImage)> {
+    side.iter().flat_map(|past| past.iter()).map(|(name, image)| (name, &**image))
 }

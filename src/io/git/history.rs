@@ -1,11 +1,12 @@
 //! Histories: where the commits are, here or in a cache of what was fetched.
 
 mod changes;
-mod frontier;
 mod ledger;
 mod lock_commits;
+mod objects;
 mod revision;
 mod trace;
+mod walk;
 
 use std::collections::HashSet;
 
@@ -43,6 +44,15 @@ pub struct Query {
     pub until: Option<i64>,
     /// Only those whose author, `Name <address>`, has this in it; capitals or not.
     pub author: Option<String>,
+    /// Only files that have this text in them, before or after; those in which it may be spelled otherwise too.
+    pub holding: Option<String>,
+}
+
+impl Query {
+    /// Whether a commit of that time is wanted.
+    fn covers(&self, seconds: i64) -> bool {
+        self.since.is_none_or(|since| seconds >= since) && self.until.is_none_or(|until| seconds <= until)
+    }
 }
 
 /// Whether `commit` is `tip` or one of the latest commits below it.

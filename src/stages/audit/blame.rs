@@ -1,6 +1,6 @@
 //! Which commit brought the present digest of each image of an environment.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use crate::{
     model::{
@@ -8,7 +8,7 @@ use crate::{
         lock::Lockfile,
         name::{EnvironmentId, Name},
     },
-    stages::history::lockfiles::{Lockfiles, in_commit},
+    stages::history::lockfiles::{Images, Lockfiles, in_commit},
 };
 
 /// Reads an environment's commits from the newest to the oldest, as far as they are needed.
@@ -51,16 +51,16 @@ impl Blamer {
                 }
             }
             if let Ok(old) = old {
-                self.settle(old.as_ref());
+                self.settle(old.as_deref());
             }
         }
         if self.open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Closes the images whose digest an older lockfile does not have.
-    fn settle(&mut self, old: Option<&Arc<Lockfile>>) {
+    fn settle(&mut self, old: Option<&Images>) {
         for row in &mut self.blame.images {
-            let before = old.and_then(|old| old.images.get(&row.image));
+            let before = old.and_then(|old| old.get(&row.image));
             if before.is_none_or(|before| before.digest != row.digest)
                 && let Some(found) = self.open.remove(&row.image)
             {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     str::FromStr,
     sync::Arc,
 };
@@ -10,12 +11,11 @@ use crate::{
     model::{
         digest::Digest,
         history::{CommitInfo, LockCommit, Span, State, WalkEnd, WhoRan},
-        lock::Lockfile,
         name::{EnvironmentId, Name},
         reference::ImageReference,
     },
     stages::{
-        history::lockfiles::{Lockfiles, Side, in_commit},
+        history::lockfiles::{Images, Lockfiles, Side, in_commit},
         lock::path::environment_of,
     },
 };
@@ -50,6 +50,13 @@ impl FromStr for Wanted {
     }
 }
 
+impl fmt::Display for Wanted {
+    /// As a lockfile has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl Wanted {
     fn is(&self, digest: &Digest) -> bool {
         digest.as_str().starts_with(&self.0)
@@ -70,7 +77,7 @@ struct Touch {
     new: Option<Held>,
 }
 
-/// Reads all lock commits from the newest to the oldest, and keeps only what concerns the digest.
+/// Reads lock commits from the newest to the oldest, those that have nothing to do with the digest or not.
 pub struct Spans {
     wanted: Wanted,
     lockfiles: Lockfiles,
@@ -101,6 +108,11 @@ impl Spans {
                 self.touches.push(Touch { environment, commit: info.clone(), old, new });
             }
         }
+    }
+
+    /// Whether a lockfile beside one that has the digest could not be read.
+    pub fn has_gaps(&self) -> bool {
+        self.touches.iter().any(|touch| touch.old.is_none() || touch.new.is_none())
     }
 
     fn held(&mut self, environment: &EnvironmentId, side: Side) -> Option<Held> {
@@ -156,9 +168,9 @@ fn span((environment, image, digest, platform): Place, reference: ImageReference
     Span { environment, image, reference, digest, platform, from, to: None }
 }
 
-fn held(environment: &EnvironmentId, lockfile: &Lockfile, wanted: &Wanted, found: &mut BTreeSet<Digest>) -> Held {
+fn held(environment: &EnvironmentId, lockfile: &Images, wanted: &Wanted, found: &mut BTreeSet<Digest>) -> Held {
     let mut held = Held::new();
-    for (name, entry) in &lockfile.images {
+    for (name, entry) in lockfile {
         let mut add = |asked: &Digest, platform: Option<String>| {
             found.insert(asked.clone());
             held.insert((environment.clone(), name.clone(), entry.digest.clone(), platform), entry.reference.clone());

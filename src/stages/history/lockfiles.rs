@@ -1,26 +1,38 @@
 //! Lockfiles of the past: each is parsed once, although two neighbours need it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-use super::quick;
+use super::quick::{self, Written};
 use crate::{
     model::{
         failure::{Failure, Problem},
         history::{CommitInfo, FileChange},
-        lock::Lockfile,
+        lock::{LockedImage, Lockfile},
+        name::Name,
     },
     stages::lock::file,
 };
 
 /// A side of a change: none where the file is not there, a failure where it cannot be read.
-pub type Side = Result<Option<Arc<Lockfile>>, Failure>;
+pub type Side = Result<Option<Arc<Images>>, Failure>;
+
+/// The images of a lockfile of the past, by name. Those that did not change are shared with its neighbours.
+pub type Images = BTreeMap<Name, Arc<LockedImage>>;
 
 /// Both sides of the last change of each path: one commit's old file is its neighbour's new one, whichever comes first.
 #[derive(Default)]
 pub struct Lockfiles(HashMap<String, Vec<Parsed>>);
 
-/// The bytes of a lockfile and what they say.
-type Parsed = (Arc<[u8]>, Arc<Lockfile>);
+/// A lockfile's bytes, what was read in them, and where.
+#[derive(Clone)]
+struct Parsed {
+    bytes: Arc<[u8]>,
+    written: Arc<Written>,
+    past: Arc<Images>,
+}
 
 impl Lockfiles {
     /// The lockfile before and after a change.
@@ -29,13 +41,14 @@ impl Lockfiles {
         let mut next = Vec::with_capacity(2);
         let mut side = |bytes: &Option<Arc<[u8]>>| -> Side {
             let Some(bytes) = bytes else { return Ok(None) };
-            let same = |(known, _): &&(Arc<[u8]>, _)| Arc::ptr_eq(known, bytes) || known == bytes;
-            let lockfile = match known.iter().find(same) {
-                Some((_, lockfile)) => lockfile.clone(),
-                None => Arc::new(parse(&change.path, bytes)?),
+            let same = |known: &&Parsed| Arc::ptr_eq(&known.bytes, bytes) || known.bytes == *bytes;
+            let parsed = match known.iter().find(same) {
+                Some(parsed) => parsed.clone(),
+                None => Parsed::read(&change.path, bytes, next.last().or(known.first()))?,
             };
-            next.push((bytes.clone(), lockfile.clone()));
-            Ok(Some(lockfile))
+            let past = parsed.past.clone();
+            next.push(parsed);
+            Ok(Some(past))
         };
         let sides = (side(&change.old), side(&change.new));
         self.0.insert(change.path.clone(), next);
@@ -43,12 +56,31 @@ impl Lockfiles {
     }
 }
 
-/// Reads a lockfile as [`file::parse`] does, faster where it is as larder writes it.
+impl Parsed {
+    fn read(path: &str, bytes: &Arc<[u8]>, beside: Option<&Self>) -> Result<Self, Failure> {
+        let beside = beside.map(|beside| (&*beside.bytes, &*beside.written));
+        let (written, past) = match quick::read(bytes, beside) {
+            Some(written) => {
+                let past = written.iter().map(|(name, image, _)| (name.clone(), image.clone())).collect();
+                (written, past)
+            }
+            None => {
+                let images = file::parse(path, bytes)?.images;
+                (Written::new(), images.into_iter().map(|(name, image)| (name, Arc::new(image))).collect())
+            }
+        };
+        Ok(Self { bytes: bytes.clone(), written: Arc::new(written), past: Arc::new(past) })
+    }
+}
+
+/// Reads one lockfile as [`file::parse`] does, faster where it is as larder writes it.
 ///
 /// # Errors
 /// Those of [`file::parse`].
 pub fn parse(path: &str, bytes: &[u8]) -> Result<Lockfile, Failure> {
-    quick::read(bytes).map_or_else(|| file::parse(path, bytes), Ok)
+    let Some(written) = quick::read(bytes, None) else { return file::parse(path, bytes) };
+    let images = written.into_iter().map(|(name, image, _)| (name, Arc::unwrap_or_clone(image)));
+    Ok(Lockfile { images: images.collect() })
 }
 
 /// The problems of a lockfile of the past: it is passed over, so there is nothing to be done about them.

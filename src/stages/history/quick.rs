@@ -1,35 +1,43 @@
 //! Lockfiles exactly as larder writes them, read line by line: a history holds tens of thousands of them, and a YAML
 //! reader needs twenty times as long. Whatever looks different in the least is left to that reader.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{ops::Range, str::FromStr, sync::Arc};
 
 use crate::{
     model::{
-        lock::{LockedImage, Lockfile, Previous},
+        lock::{LockedImage, Previous},
         name::Name,
         resolution::PlatformManifest,
     },
     stages::lock::file::{API_VERSION, HEADER, KIND},
 };
 
-/// The lockfile, if these bytes are one in the very form of [`crate::stages::lock::file::write`] and need no escapes.
-/// Then this is what [`crate::stages::lock::file::parse`] gives too.
-pub(super) fn read(bytes: &[u8]) -> Option<Lockfile> {
+/// What was read: the images in order of their names, and where each stands in the bytes.
+pub(super) type Written = Vec<(Name, Arc<LockedImage>, Range<usize>)>;
+
+/// The images, if these bytes are a lockfile in the very form of [`crate::stages::lock::file::write`] that needs no
+/// escapes. Then they are what [`crate::stages::lock::file::parse`] gives too. An image that stands in the same lines in
+/// the file `beside` it, whose bytes come first, is not read again.
+pub(super) fn read(bytes: &[u8], beside: Option<(&[u8], &Written)>) -> Option<Written> {
     let mut lines = Lines { rest: std::str::from_utf8(bytes).ok()? };
     lines.take(HEADER, "")?;
     (lines.take("apiVersion: ", "")? == API_VERSION && lines.take("kind: ", "")? == KIND).then_some(())?;
-    let mut images: BTreeMap<Name, LockedImage> = BTreeMap::new();
+    let mut images = Written::new();
     if lines.take("images: {}", "").is_none() {
         lines.take("images:", "").filter(|rest| rest.is_empty())?;
         while !lines.rest.is_empty() {
-            let name = lines.value::<Name>("  \"", "\":")?;
+            let start = bytes.len() - lines.rest.len();
+            let (name, image) = match beside.and_then(|beside| lines.known(beside)) {
+                Some(known) => known,
+                None => (lines.value::<Name>("  \"", "\":")?, Arc::new(lines.image()?)),
+            };
             // Twice the same name is an error, and the YAML reader words it.
-            images.last_key_value().is_none_or(|(last, _)| *last < name).then_some(())?;
-            images.insert(name, lines.image()?);
+            images.last().is_none_or(|(last, ..)| *last < name).then_some(())?;
+            images.push((name, image, start..bytes.len() - lines.rest.len()));
         }
         (!images.is_empty()).then_some(())?;
     }
-    lines.rest.is_empty().then_some(Lockfile { images })
+    lines.rest.is_empty().then_some(images)
 }
 
 struct Lines<'a> {
@@ -37,6 +45,15 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
+    /// The next image, if the other file has the same lines for it.
+    fn known(&mut self, (bytes, images): (&[u8], &Written)) -> Option<(Name, Arc<LockedImage>)> {
+        let rest = |lines: &Range<usize>| self.rest.as_bytes().strip_prefix(bytes.get(lines.clone())?);
+        let is_whole = |rest: &[u8]| rest.is_empty() || rest.starts_with(b"  \"");
+        let (name, image, lines) = images.iter().find(|(.., lines)| rest(lines).is_some_and(is_whole))?;
+        self.rest = self.rest.get(lines.len()..)?;
+        Some((name.clone(), image.clone()))
+    }
+
     /// What the next line has between `start` and `end`; the line is passed only if it has both.
     fn take(&mut self, start: &str, end: &str) -> Option<&'a str> {
         let (line, rest) = self.rest.split_once('\n')?;
@@ -107,11 +124,21 @@ impl<'a> Lines<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::read;
-    use crate::stages::lock::{
-        file,
-        testing::{answers, batch, environment, locked, lockfile},
+    use crate::{
+        model::lock::Lockfile,
+        stages::lock::{
+            file,
+            testing::{answers, batch, environment, locked, lockfile},
+        },
     };
+
+    fn read(bytes: &[u8]) -> Option<Lockfile> {
+        super::read(bytes, None).map(lockfile_of)
+    }
+
+    fn lockfile_of(written: super::Written) -> Lockfile {
+        Lockfile { images: written.into_iter().map(|(name, image, _)| (name, (*image).clone())).collect() }
+    }
 
     fn example() -> Vec<u8> {
         let environments =
@@ -164,7 +191,11 @@ mod tests {
                 let end = (at + cut).min(bytes.len());
                 bytes.splice(at..end, insert.bytes());
             }
-            if let Some(quick) = read(&bytes) {
+            let example = example();
+            let beside = super::read(&example, None).unwrap();
+            let found = [read(&bytes), super::read(&bytes, Some((&example, &beside))).map(lockfile_of)];
+            prop_assert_eq!(&found[0], &found[1]);
+            if let [Some(quick), _] = found {
                 prop_assert_eq!(Ok(quick), file::parse("p", &bytes));
             }
         }

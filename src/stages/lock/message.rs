@@ -4,7 +4,10 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::path::environment_of;
 use crate::model::{
@@ -84,14 +87,14 @@ pub fn describe_hold(hold: &HoldChange) -> String {
 }
 
 /// The images that moved or whose hold changed, in order; what did not move is there as a move to the same.
-pub fn images<'a>(moves: &'a [Move], holds: &'a [HoldChange]) -> Vec<(Move, Option<&'a HoldChange>)> {
+pub fn images<'a>(moves: &'a [Move], holds: &'a [HoldChange]) -> Vec<(Cow<'a, Move>, Option<&'a HoldChange>)> {
     let mut holds: BTreeMap<_, _> = holds.iter().map(|hold| ((&hold.environment, &hold.image), hold)).collect();
-    let moved = moves.iter().map(|moved| (moved.clone(), holds.remove(&(&moved.environment, &moved.image))));
+    let moved = moves.iter().map(|moved| (Cow::Borrowed(moved), holds.remove(&(&moved.environment, &moved.image))));
     let mut images: Vec<_> = moved.collect();
     if !holds.is_empty() {
         images.extend(holds.into_values().map(|hold| {
             let (environment, image, at) = (hold.environment.clone(), hold.image.clone(), Some(hold.at.clone()));
-            (Move { environment, image, old: at.clone(), new: at }, Some(hold))
+            (Cow::Owned(Move { environment, image, old: at.clone(), new: at }), Some(hold))
         }));
         images.sort_by(|(a, _), (b, _)| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
     }

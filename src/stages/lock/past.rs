@@ -3,7 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     diff::locked_as,
@@ -20,7 +23,7 @@ use crate::{
         name::{EnvironmentId, Name},
         reference::ImageReference,
     },
-    stages::history::lockfiles::Lockfiles,
+    stages::history::lockfiles::{Images, Lockfiles},
 };
 
 /// As much of a person's name as a reason holds, in characters.
@@ -112,7 +115,7 @@ pub fn past(questions: &Questions, old: &Lock, steps: &[LockStep]) -> (Past, boo
         let Some((id, images)) = found else { continue };
         let (Ok(old), Ok(new)) = lockfiles.both(&step.file) else { continue };
         for name in images.keys() {
-            let entry = |side: &Option<std::sync::Arc<Lockfile>>| side.as_ref()?.images.get(name).cloned();
+            let entry = |side: &Option<Arc<Images>>| side.as_ref()?.get(name).cloned();
             let (old, new) = (entry(&old), entry(&new));
             if old != new {
                 stories.entry((id, name)).or_default().push(Event { step, old, new });
@@ -137,8 +140,8 @@ pub fn past(questions: &Questions, old: &Lock, steps: &[LockStep]) -> (Past, boo
 /// What one commit did to one entry.
 struct Event<'a> {
     step: &'a LockStep,
-    old: Option<LockedImage>,
-    new: Option<LockedImage>,
+    old: Option<Arc<LockedImage>>,
+    new: Option<Arc<LockedImage>>,
 }
 
 /// One image's commits, newest first.
@@ -156,7 +159,7 @@ impl Event<'_> {
     }
 
     fn released(&self) -> bool {
-        let is_held = |side: &Option<LockedImage>| side.as_ref().is_some_and(|entry| entry.hold.is_some());
+        let is_held = |side: &Option<Arc<LockedImage>>| side.as_ref().is_some_and(|entry| entry.hold.is_some());
         self.new.is_some() && is_held(&self.old) && !is_held(&self.new)
     }
 }
@@ -165,7 +168,7 @@ impl Story<'_> {
     /// The answer, and whether it is known where the present digest came from.
     fn tell(&self, wanted: &ImageReference, present: &LockedImage) -> (ImagePast, bool) {
         let mut past = ImagePast::default();
-        let newest = self.events.first().map_or(Some(present), |event| event.new.as_ref());
+        let newest = self.events.first().map_or(Some(present), |event| event.new.as_deref());
         if newest.is_none_or(|newest| locked_as(newest) != locked_as(present)) {
             // What is locked is in no commit yet.
             return (past, true);

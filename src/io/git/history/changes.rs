@@ -1,4 +1,5 @@
-//! Which files differ between two trees.
+//! Which files differ between two trees, for many pairs of trees at once: level by level, so that each level's trees are
+//! read together.
 
 use std::cmp::Ordering;
 
@@ -9,73 +10,93 @@ use gix::{
 
 use super::{
     super::tree::{MAX_DEPTH, TreeError},
-    frontier::Frontier,
+    objects::{Found, Objects, get},
 };
 use crate::model::history::FileChange;
+
+/// Two trees in the same place; none where there is no folder.
+pub(super) type Pair = (Option<ObjectId>, Option<ObjectId>);
 
 /// A file that differs, by the identities of its contents.
 pub(super) struct Changed {
     /// Path from the root of the environment repository.
     pub(super) path: String,
-    /// Before; none when it was not there.
-    old: Option<ObjectId>,
-    /// After; none when it is not there.
-    new: Option<ObjectId>,
+    /// Before and after; none when it is not there.
+    sides: Pair,
 }
 
-/// Compares trees of one repository.
-pub(super) struct Comparison<'a> {
-    pub(super) repository: &'a gix::Repository,
-    pub(super) frontier: &'a mut Frontier,
-    /// Only this file, as components below the trees that are compared; otherwise all.
-    pub(super) only: Option<&'a [String]>,
+/// Two folders that differ.
+struct Folders<'p> {
+    /// The number of the pair that they belong to.
+    number: usize,
+    sides: Pair,
+    path: String,
+    /// Only this file in them, as components; otherwise all.
+    only: Option<&'p [String]>,
 }
 
-impl Comparison<'_> {
-    /// The files that differ between two trees, whose place is `prefix`. Equal folders are not looked into.
-    ///
-    /// # Errors
-    /// [`TreeError::Object`] for an object that is missing or broken.
-    pub(super) fn files(
-        &mut self,
-        old: Option<ObjectId>,
-        new: Option<ObjectId>,
-        prefix: &str,
-    ) -> Result<Vec<Changed>, TreeError> {
-        let mut found = Vec::new();
-        let only = self.only;
-        self.trees((old, new), prefix, only, 0, &mut found)?;
-        Ok(found)
-    }
-
-    /// The bytes of files that differ.
-    ///
-    /// # Errors
-    /// [`TreeError::Object`] for an object that is missing or broken.
-    pub(super) fn contents(&mut self, files: Vec<Changed>) -> Result<Vec<FileChange>, TreeError> {
-        let mut contents = Vec::with_capacity(files.len());
-        for Changed { path, old, new } in files {
-            let new = new.map(|id| self.frontier.last(self.repository, id, Kind::Blob)).transpose()?;
-            let old = old.map(|id| self.frontier.first(self.repository, id, Kind::Blob)).transpose()?;
-            contents.push(FileChange { path, old, new });
+/// The files that differ between the trees of each pair, whose place is `root`. Equal folders are not looked into.
+///
+/// A pair fails with [`TreeError::Object`] when an object is missing or broken.
+pub(super) fn files(
+    objects: &mut Objects,
+    pairs: Vec<Result<Pair, TreeError>>,
+    root: &str,
+    only: Option<&[String]>,
+) -> Vec<Result<Vec<Changed>, TreeError>> {
+    let mut level = Vec::new();
+    let mut results: Vec<Result<Vec<Changed>, TreeError>> = Vec::with_capacity(pairs.len());
+    for (number, pair) in pairs.into_iter().enumerate() {
+        if let Ok(sides) = pair
+            && sides.0 != sides.1
+        {
+            level.push(Folders { number, sides, path: root.to_owned(), only });
         }
-        Ok(contents)
+        results.push(pair.map(|_| Vec::new()));
     }
-
-    fn trees(
-        &mut self,
-        (old, new): (Option<ObjectId>, Option<ObjectId>),
-        prefix: &str,
-        only: Option<&[String]>,
-        depth: usize,
-        found: &mut Vec<Changed>,
-    ) -> Result<(), TreeError> {
-        if depth > MAX_DEPTH {
-            return Err(TreeError::Limit(prefix.to_owned(), format!("{MAX_DEPTH} levels of folders")));
+    for depth in 0.. {
+        if level.is_empty() {
+            break;
         }
-        let new = new.map(|id| self.frontier.last(self.repository, id, Kind::Tree)).transpose()?;
-        let old = old.map(|id| self.frontier.first(self.repository, id, Kind::Tree)).transpose()?;
-        // Both are in Git's order of names, so one walk over both finds what differs.
+        let trees = objects.read(level.iter().flat_map(|folders| ids(folders.sides)), Kind::Tree);
+        let mut next = Vec::new();
+        for folders in level {
+            let Some(Ok(changed)) = results.get_mut(folders.number) else { continue };
+            let compared = if depth > MAX_DEPTH {
+                Err(TreeError::Limit(folders.path.clone(), format!("{MAX_DEPTH} levels of folders")))
+            } else {
+                folders.compare(&trees, changed, &mut next)
+            };
+            if let Err(error) = compared {
+                results[folders.number] = Err(error);
+            }
+        }
+        level = next;
+    }
+    results
+}
+
+/// The bytes of files that differ, for each of several comparisons.
+pub(super) fn contents(
+    objects: &mut Objects,
+    changed: Vec<Result<Vec<Changed>, TreeError>>,
+) -> Vec<Result<Vec<FileChange>, TreeError>> {
+    let all = changed.iter().flatten().flatten();
+    let blobs = objects.read(all.flat_map(|changed| ids(changed.sides)), Kind::Blob);
+    let side = |id: Option<ObjectId>| id.map(|id| get(&blobs, id)).transpose();
+    let read = |Changed { path, sides: (old, new) }| Ok(FileChange { path, old: side(old)?, new: side(new)? });
+    changed.into_iter().map(|changed| changed?.into_iter().map(read).collect()).collect()
+}
+
+fn ids((old, new): Pair) -> impl Iterator<Item = ObjectId> {
+    old.into_iter().chain(new)
+}
+
+impl<'p> Folders<'p> {
+    /// Both are in Git's order of names, so one walk over both finds what differs.
+    fn compare(&self, trees: &Found, changed: &mut Vec<Changed>, next: &mut Vec<Self>) -> Result<(), TreeError> {
+        let data = |id: Option<ObjectId>| id.map(|id| get(trees, id)).transpose();
+        let (old, new) = (data(self.sides.0)?, data(self.sides.1)?);
         let mut old = entries(old.as_deref().unwrap_or_default()).peekable();
         let mut new = entries(new.as_deref().unwrap_or_default()).peekable();
         loop {
@@ -89,38 +110,33 @@ impl Comparison<'_> {
             };
             let old = if order.is_le() { old.next().transpose()? } else { None };
             let new = if order.is_ge() { new.next().transpose()? } else { None };
-            self.entry((old, new), prefix, only, depth, found)?;
+            self.entry(old, new, changed, next);
         }
     }
 
     fn entry(
-        &mut self,
-        (old, new): (Option<EntryRef<'_>>, Option<EntryRef<'_>>),
-        prefix: &str,
-        only: Option<&[String]>,
-        depth: usize,
-        found: &mut Vec<Changed>,
-    ) -> Result<(), TreeError> {
-        let (Some(either), old, new) = (old.or(new), old.map(|old| old.oid), new.map(|new| new.oid)) else {
-            return Ok(());
-        };
-        if old == new {
-            return Ok(());
+        &self,
+        old: Option<EntryRef<'_>>,
+        new: Option<EntryRef<'_>>,
+        changed: &mut Vec<Changed>,
+        next: &mut Vec<Self>,
+    ) {
+        let Some(either) = old.or(new) else { return };
+        if old.map(|old| old.oid) == new.map(|new| new.oid) {
+            return;
         }
-        let rest = match only {
+        let only = match self.only {
             Some([first, rest @ ..]) if either.filename == first.as_str() => Some(rest),
-            Some(_) => return Ok(()),
+            Some(_) => return,
             None => None,
         };
-        let path = format!("{prefix}/{}", either.filename);
-        let (old, new) = (old.map(ToOwned::to_owned), new.map(ToOwned::to_owned));
+        let sides = (old.map(|old| old.oid.to_owned()), new.map(|new| new.oid.to_owned()));
+        let path = format!("{}/{}", self.path, either.filename);
         if either.mode.is_tree() {
-            return self.trees((old, new), &path, rest, depth + 1, found);
+            next.push(Self { number: self.number, sides, path, only });
+        } else if only.is_none_or(<[String]>::is_empty) && either.mode.is_blob() {
+            changed.push(Changed { path, sides });
         }
-        if rest.is_none_or(<[String]>::is_empty) && either.mode.is_blob() {
-            found.push(Changed { path, old, new });
-        }
-        Ok(())
     }
 }
 

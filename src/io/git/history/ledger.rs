@@ -1,22 +1,24 @@
-//! The commits that change lockfiles, along first parents.
+//! A history that is here, and what its commits hold.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{
+    cell::{RefCell, RefMut},
+    sync::Arc,
+};
 
 use gix::{
     ObjectId,
     actor::SignatureRef,
     bstr::ByteSlice as _,
-    objs::{CommitRefIter, tree::EntryKind},
+    objs::{CommitRef, CommitRefIter, Kind, tree::EntryKind},
 };
 
 use super::{
     super::{CommitId, GitError, Options, address::Address, cache::Lock, fetch::tree_error, local, signature, tree},
-    Query, Reach,
-    changes::Comparison,
-    frontier::Frontier,
+    Reach, changes,
+    objects::{self, Objects},
     repository,
 };
-use crate::model::history::{CommitInfo, CommitTime, FileChange, LockCommit, WalkEnd};
+use crate::model::history::{CommitInfo, CommitTime, FileChange};
 
 /// How much memory keeps what other objects in packs are differences of, in bytes.
 const PACK_CACHE: usize = 32 * 1024 * 1024;
@@ -33,6 +35,7 @@ pub struct Ledger {
     /// Git's own index of commits, where there is one: it knows parents and trees without the commits being read.
     graph: Option<gix::commitgraph::Graph>,
     pub(super) shallow: bool,
+    objects: RefCell<Objects>,
     /// Where the lockfiles are, as components from the repository's root.
     pub(super) lock: Vec<String>,
     _cache: Option<Lock>,
@@ -68,62 +71,8 @@ impl Ledger {
         let graph = if shallow { None } else { repository.commit_graph_if_enabled().ok().flatten() };
         let lock = path.iter().cloned().chain([LOCK.to_owned()]).collect();
         let (options, branch) = (options.clone(), branch.map(str::to_owned));
-        Ok(Self { repository, options, branch, tip, graph, shallow, lock, _cache: cache })
-    }
-
-    /// Visits the commits that change lockfiles, newest first, along first parents from the tip on. `visit` gets each
-    /// and may stop.
-    ///
-    /// # Errors
-    /// [`GitError::Corrupt`] and others.
-    pub fn walk(
-        &self,
-        query: &Query,
-        visit: &mut dyn FnMut(LockCommit) -> ControlFlow<()>,
-    ) -> Result<WalkEnd, GitError> {
-        let only = query.path.as_deref().map(tree::components).transpose()?;
-        // Below `lock/`, as the comparison goes.
-        let only = only.map(|path| path.iter().skip(1).cloned().collect::<Vec<_>>());
-        let author = query.author.as_deref().map(str::to_lowercase);
-        let wrong = |error| tree_error(&self.options, error);
-        let mut frontier = Frontier::default();
-
-        let mut step = self.step_here(self.tip.0)?;
-        let mut after = self.lock_tree(step.tree)?;
-        loop {
-            let parent = match step.parent {
-                Some(id) => match self.step(id)? {
-                    Some(parent) => Some(parent),
-                    // What this commit changed is not known.
-                    None if self.shallow => return Ok(WalkEnd::Cut),
-                    None => return Err(self.missing(id)),
-                },
-                None => None,
-            };
-            let before = match &parent {
-                Some(parent) if parent.tree == step.tree => after,
-                Some(parent) => self.lock_tree(parent.tree)?,
-                None => None,
-            };
-            if before != after && query.covers(step.seconds) {
-                let mut comparison =
-                    Comparison { repository: &self.repository, frontier: &mut frontier, only: only.as_deref() };
-                let changed = comparison.files(before, after, LOCK).map_err(wrong)?;
-                if !changed.is_empty() {
-                    let commit = self.info(step.id)?;
-                    if author.as_ref().is_none_or(|author| commit.author.to_lowercase().contains(author)) {
-                        let files = comparison.contents(changed).map_err(wrong)?;
-                        if visit(LockCommit { commit, files }).is_break() {
-                            return Ok(WalkEnd::Stopped);
-                        }
-                    }
-                }
-            }
-            let Some(parent) = parent else {
-                return Ok(WalkEnd::Start);
-            };
-            (step, after) = (parent, before);
-        }
+        let objects = RefCell::new(Objects::new(repository.clone()));
+        Ok(Self { repository, objects, options, branch, tip, graph, shallow, lock, _cache: cache })
     }
 
     /// The lockfiles that differ between two commits; without the older one, all that the newer one has.
@@ -135,14 +84,25 @@ impl Ledger {
             let id = ObjectId::from_hex(commit.id.as_bytes()).unwrap_or(self.tip.0);
             self.lock_tree(self.step_here(id)?.tree)
         };
-        let (old, new) = (old.map(tree).transpose()?.flatten(), tree(new)?);
-        if old == new {
-            return Ok(Vec::new());
-        }
-        let mut frontier = Frontier::default();
-        let mut comparison = Comparison { repository: &self.repository, frontier: &mut frontier, only: None };
-        let files = comparison.files(old, new, LOCK).and_then(|files| comparison.contents(files));
-        files.map_err(|error| tree_error(&self.options, error))
+        let pair = (old.map(tree).transpose()?.flatten(), tree(new)?);
+        self.files(self.changed(pair)?)
+    }
+
+    /// The lockfiles that differ between two trees of lockfiles.
+    pub(super) fn changed(&self, pair: changes::Pair) -> Result<Vec<changes::Changed>, GitError> {
+        let changed: Result<Vec<_>, _> =
+            changes::files(&mut self.objects(), vec![Ok(pair)], LOCK, None).into_iter().collect();
+        Ok(changed.map_err(|error| tree_error(&self.options, error))?.into_iter().flatten().collect())
+    }
+
+    /// The bytes of lockfiles that differ.
+    pub(super) fn files(&self, changed: Vec<changes::Changed>) -> Result<Vec<FileChange>, GitError> {
+        let files: Result<Vec<_>, _> = changes::contents(&mut self.objects(), vec![Ok(changed)]).into_iter().collect();
+        Ok(files.map_err(|error| tree_error(&self.options, error))?.into_iter().flatten().collect())
+    }
+
+    pub(super) fn objects(&self) -> RefMut<'_, Objects> {
+        self.objects.borrow_mut()
     }
 
     /// The bytes of a file of the environment repository at the tip; none where there is no such file.
@@ -169,27 +129,25 @@ impl Ledger {
         let Some((EntryKind::Blob | EntryKind::BlobExecutable, id)) = found else {
             return Ok(None);
         };
-        let bytes = Frontier::default().last(&self.repository, id, gix::objs::Kind::Blob);
+        let bytes = objects::get(&self.objects().read([id], Kind::Blob), id);
         bytes.map(Some).map_err(|error| tree_error(&self.options, error))
     }
 
     /// A commit, as people name it.
     pub(super) fn info(&self, id: ObjectId) -> Result<CommitInfo, GitError> {
-        let info = || -> Result<CommitInfo, gix::Error> {
-            let commit = self.repository.find_commit(id)?;
-            let (author, committer) = (commit.author()?, commit.committer()?);
-            let time =
-                CommitTime { seconds: committer.seconds(), offset: committer.time().map_or(0, |time| time.offset) };
-            let subject = commit.message_raw()?.lines().next().map(gix::bstr::ByteSlice::to_str_lossy);
-            Ok(CommitInfo {
-                id: id.to_string(),
-                author: person(author),
-                committer: person(committer),
-                time,
-                subject: subject.unwrap_or_default().into_owned(),
-            })
+        let mut infos = self.infos([id]);
+        infos.pop().unwrap_or_else(|| Err(self.missing(id)))
+    }
+
+    /// Commits, as people name them, in the order in which they are asked for.
+    pub(super) fn infos(&self, ids: impl IntoIterator<Item = ObjectId>) -> Vec<Result<CommitInfo, GitError>> {
+        let ids: Vec<ObjectId> = ids.into_iter().collect();
+        let commits = self.objects().read(ids.iter().copied(), Kind::Commit);
+        let info = |id| {
+            let data = objects::get(&commits, id).map_err(|error| tree_error(&self.options, error))?;
+            info(id, &data).map_err(|error| local::corrupt(&self.options, &error))
         };
-        info().map_err(|error| local::corrupt(&self.options, &error))
+        ids.into_iter().map(info).collect()
     }
 
     /// What a walk needs of a commit; none when it is not here.
@@ -204,19 +162,18 @@ impl Ledger {
                 seconds: i64::try_from(commit.committer_timestamp()).unwrap_or(i64::MAX),
             }));
         }
-        let read = || -> Result<Option<Step>, gix::Error> {
-            let Some(object) = self.repository.try_find_object(id)? else {
-                return Ok(None);
-            };
-            let commit = || CommitRefIter::from_bytes(&object.data, gix::hash::Kind::Sha1);
-            Ok(Some(Step {
+        let found = self.objects().read_one(id, Kind::Commit).map_err(|detail| self.corrupt(detail))?;
+        let Some(data) = found else { return Ok(None) };
+        let read = || -> Result<Step, gix::Error> {
+            let commit = || CommitRefIter::from_bytes(&data, gix::hash::Kind::Sha1);
+            Ok(Step {
                 id,
                 tree: commit().tree_id()?,
                 parent: commit().parent_ids().next(),
                 seconds: commit().committer().map_or(0, |committer| committer.seconds()),
-            }))
+            })
         };
-        read().map_err(|error| local::corrupt(&self.options, &error))
+        read().map(Some).map_err(|error| local::corrupt(&self.options, &error))
     }
 
     /// As [`Self::step`], where the commit has to be here.
@@ -225,7 +182,11 @@ impl Ledger {
     }
 
     pub(super) fn missing(&self, id: ObjectId) -> GitError {
-        GitError::Corrupt { remote: self.options.remote(), detail: format!("the commit {id} is missing") }
+        self.corrupt(format!("the commit {id} is missing"))
+    }
+
+    fn corrupt(&self, detail: String) -> GitError {
+        GitError::Corrupt { remote: self.options.remote(), detail }
     }
 
     /// The tree of lockfiles below a commit's tree.
@@ -236,10 +197,18 @@ impl Ledger {
     }
 }
 
-impl Query {
-    fn covers(&self, seconds: i64) -> bool {
-        self.since.is_none_or(|since| seconds >= since) && self.until.is_none_or(|until| seconds <= until)
-    }
+fn info(id: ObjectId, data: &[u8]) -> Result<CommitInfo, gix::Error> {
+    let commit = CommitRef::from_bytes(data, gix::hash::Kind::Sha1)?;
+    let (author, committer) = (commit.author()?, commit.committer()?);
+    let time = CommitTime { seconds: committer.seconds(), offset: committer.time().map_or(0, |time| time.offset) };
+    let subject = commit.message.lines().next().map(gix::bstr::ByteSlice::to_str_lossy);
+    Ok(CommitInfo {
+        id: id.to_string(),
+        author: person(author),
+        committer: person(committer),
+        time,
+        subject: subject.unwrap_or_default().into_owned(),
+    })
 }
 
 fn person(signature: SignatureRef<'_>) -> String {

@@ -8,10 +8,9 @@ use std::{
 use gix::{ObjectId, bstr::ByteSlice as _};
 
 use super::{
-    super::{GitError, fetch::tree_error, local},
-    changes::{Changed, Comparison},
-    frontier::Frontier,
-    ledger::{LOCK, Ledger, Step},
+    super::{GitError, local},
+    changes::Changed,
+    ledger::{Ledger, Step},
 };
 use crate::model::history::{LockStep, WalkEnd};
 
@@ -79,16 +78,13 @@ impl Ledger {
         rest: &mut Rest,
         steps: &mut Vec<LockStep>,
     ) -> Result<bool, GitError> {
-        let wrong = |error| tree_error(&self.options, error);
         let after = self.lock_tree(self.step_here(id)?.tree)?;
-        let mut frontier = Frontier::default();
-        let mut comparison = Comparison { repository: &self.repository, frontier: &mut frontier, only: None };
         let parents = self.parents(id)?;
         let mut cut = false;
         // What the commit changed, compared with its first parent.
         let mut first: Option<(Option<Step>, Vec<Changed>)> = None;
         if parents.is_empty() {
-            first = Some((None, comparison.files(None, after, LOCK).map_err(wrong)?));
+            first = Some((None, self.changed((None, after))?));
         }
         for (number, parent) in parents.into_iter().enumerate() {
             let Some(parent) = self.step(parent)? else {
@@ -96,8 +92,7 @@ impl Ledger {
                 continue;
             };
             let before = self.lock_tree(parent.tree)?;
-            let changed =
-                if before == after { Vec::new() } else { comparison.files(before, after, LOCK).map_err(wrong)? };
+            let changed = if before == after { Vec::new() } else { self.changed((before, after))? };
             let differs: BTreeSet<&str> = changed.iter().map(|changed| changed.path.as_str()).collect();
             let (other, same) = paths.into_iter().partition(|path| differs.contains(path.as_str()));
             paths = other;
@@ -112,7 +107,7 @@ impl Ledger {
             return Ok(cut);
         }
         let (commit, message) = (self.info(id)?, self.message(id)?);
-        let files = comparison.contents(changed).map_err(wrong)?;
+        let files = self.files(changed)?;
         let older = files.iter().filter(|file| file.old.is_some()).map(|file| file.path.clone()).collect();
         steps.extend(files.into_iter().map(|file| LockStep { commit: commit.clone(), message: message.clone(), file }));
         if let Some(parent) = parent {
