@@ -50,6 +50,16 @@ pub struct GitOptions {
     /// A file with the password or token for http(s). It is read anew at each use, so that it can be rotated.
     #[arg(long, value_name = "FILE")]
     pub git_password_file: Option<PathBuf>,
+    /// A file of certificates that are trusted for https beside the system's.
+    #[arg(long, value_name = "FILE", env = "LARDER_GIT_CA_FILE")]
+    pub git_ca_file: Option<PathBuf>,
+    /// The proxy for http(s), for Git alone: http://HOST:PORT. Without it, HTTPS_PROXY and NO_PROXY are heeded; the API
+    /// server is never asked through either.
+    #[arg(long, value_name = "URL", env = "LARDER_GIT_PROXY", hide_env_values = true)]
+    pub git_proxy: Option<String>,
+    /// A file with USER:PASSWORD for that proxy. It is read anew at each use, so that it can be rotated.
+    #[arg(long, value_name = "FILE")]
+    pub git_proxy_login_file: Option<PathBuf>,
     /// A file with the private key for ssh.
     #[arg(long, value_name = "FILE")]
     pub ssh_key_file: Option<PathBuf>,
@@ -129,6 +139,9 @@ impl SourceOptions {
             path: None,
             git_username: None,
             git_password_file: None,
+            git_ca_file: None,
+            git_proxy: None,
+            git_proxy_login_file: None,
             ssh_key_file: None,
             known_hosts_file: None,
             cache_dir: None,
@@ -161,6 +174,11 @@ impl GitOptions {
                 password_file: self.git_password_file.clone(),
                 ssh_key: self.ssh_key_file.clone(),
                 known_hosts: self.known_hosts_file.clone(),
+            },
+            network: git::Network {
+                ca_file: self.git_ca_file.clone(),
+                proxy: self.git_proxy.clone(),
+                proxy_login_file: self.git_proxy_login_file.clone(),
             },
             author,
             committer,

@@ -14,6 +14,7 @@ mod error;
 mod fetch;
 mod folders;
 mod history;
+mod http;
 mod local;
 mod pack;
 mod person;
@@ -40,6 +41,7 @@ pub use credentials::Credentials;
 pub use error::{GitError, PushError};
 pub use folders::Folders;
 pub use history::{Ledger, LockingCommit, Query, Trace, Until};
+pub use http::Network;
 pub use person::person;
 pub(crate) use redact::Redactor;
 pub use side::Rebuilt;
@@ -100,6 +102,8 @@ pub struct Options {
     pub cache: PathBuf,
     /// Where the credentials are.
     pub credentials: Credentials,
+    /// The way there, for http(s).
+    pub network: Network,
     /// Who writes lock commits.
     pub author: Identity,
     /// Who commits them.
@@ -125,10 +129,12 @@ pub enum Checkout {
 impl fmt::Debug for Options {
     /// Without what might be secret in the address.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { branch, path, cache, credentials, .. } = self;
+        let Self { branch, path, cache, credentials, network, .. } = self;
         let mut out = f.debug_struct("Options");
         out.field("url", &self.remote()).field("branch", branch).field("path", path);
-        out.field("cache", cache).field("credentials", credentials).finish_non_exhaustive()
+        out.field("cache", cache).field("credentials", credentials);
+        // Without the proxy's address, where people put logins too.
+        out.field("ca_file", &network.ca_file).finish_non_exhaustive()
     }
 }
 
@@ -190,9 +196,10 @@ impl Repository {
     /// Checks the options. Touches neither network nor disk.
     ///
     /// # Errors
-    /// [`GitError::Address`], [`GitError::Branch`] or [`GitError::Path`].
+    /// [`GitError::Address`], [`GitError::Proxy`], [`GitError::Branch`] or [`GitError::Path`].
     pub fn open(options: Options) -> Result<Self, GitError> {
         let address = address::parse(&options.url)?;
+        options.network.check()?;
         let branch = options.branch.as_deref().map(refs::full_name).transpose()?;
         let path = tree::components(options.path.as_deref().unwrap_or_default())?;
         Ok(Self { options, address, path, branch })

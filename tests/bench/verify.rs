@@ -63,6 +63,7 @@ fn begin(folder: &Path, environments: usize) -> Repository {
         path: None,
         cache: folder.join("cache"),
         credentials: Credentials::default(),
+        network: larder::io::git::Network::default(),
         author: identity.clone(),
         committer: identity,
         checkout: Checkout::default(),

@@ -58,14 +58,15 @@ await() {
 
 names() { (cd "$state/pid" 2>/dev/null && ls) | grep -E "$1" || true; } # PATTERN: names of what was started
 
-# authority: in the present folder, an authority of its own (ca.crt) and a certificate by it for localhost and 127.0.0.1.
+# authority: in the present folder, an authority of its own (ca.crt) and a certificate by it for localhost, 127.0.0.1 and
+# git.example.com.
 authority() {
   {
     openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -days 30 -subj '/CN=larder test authority' \
       -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign
     openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj '/CN=localhost'
     openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 30 -extfile <(
-      printf 'subjectAltName = DNS:localhost, IP:127.0.0.1\nbasicConstraints = critical, CA:FALSE\nextendedKeyUsage = serverAuth\n')
+      printf 'subjectAltName = DNS:localhost, DNS:git.example.com, IP:127.0.0.1\nbasicConstraints = critical, CA:FALSE\nextendedKeyUsage = serverAuth\n')
   } >openssl.log 2>&1 || fail "openssl failed, see $PWD/openssl.log"
   chmod 600 ca.key server.key
 }

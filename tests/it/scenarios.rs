@@ -1,5 +1,6 @@
 //! The main job on the real two-node cluster of `tests/cluster/`: from a commit to warm nodes.
 
+mod access;
 mod crash;
 mod crowd;
 mod git;

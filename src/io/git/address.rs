@@ -133,7 +133,7 @@ fn decoded(text: &str) -> Option<PathBuf> {
 }
 
 /// Whether a host is this machine, so that what is sent to it stays here.
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())

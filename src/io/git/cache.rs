@@ -13,9 +13,10 @@ use super::{CommitId, GitError, local};
 /// The cache that holds single commits with their trees.
 pub(super) const TREES: &str = "trees";
 
-/// How many packs are kept. Each fetch and each push adds one; past this number all are dropped and the next fetch
-/// starts anew, so that the disk does not fill up.
+/// How many packs are kept, and how many bytes beside the largest of them. Each fetch and each push adds a pack; past
+/// either number all are dropped and the next fetch starts anew, so that the disk does not fill up.
 const MAX_PACKS: usize = 32;
+const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Keeps other processes away from a cache until it is dropped.
 pub(super) struct Lock(#[expect(dead_code, reason = "closing the file is what releases the lock")] fs::File);
@@ -41,7 +42,8 @@ impl Cache {
         let lock = fs::File::create(folder.join(format!("{name}.lock"))).map_err(fail)?;
         lock.lock().map_err(fail)?;
         let folder = folder.join(name);
-        let kept = if folder.join("HEAD").exists() && packs(&folder) <= MAX_PACKS {
+        sweep(&folder);
+        let kept = if folder.join("HEAD").exists() && !is_full(&folder) {
             options().open(&folder).ok().map(Into::into)
         } else {
             None
@@ -111,9 +113,29 @@ fn options() -> gix::open::Options {
     gix::open::Options::isolated().strict_config(false).with(gix::sec::Trust::Full)
 }
 
-fn packs(folder: &Path) -> usize {
+/// Removes what a fetch that was killed has left half done, so that a program that is killed again and again does not
+/// fill the disk.
+fn sweep(folder: &Path) {
+    let folder = folder.join("objects/pack");
+    for file in fs::read_dir(&folder).into_iter().flatten().flatten().map(|file| file.path()) {
+        let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let is_whole = match extension {
+            "pack" => file.with_extension("idx").exists(),
+            "idx" => file.with_extension("pack").exists(),
+            _ => false,
+        };
+        if !is_whole {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+fn is_full(folder: &Path) -> bool {
     let files = fs::read_dir(folder.join("objects/pack")).into_iter().flatten().flatten();
-    files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack")).count()
+    let packs = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "pack"));
+    let sizes: Vec<u64> = packs.map(|file| file.metadata().map_or(0, |metadata| metadata.len())).collect();
+    let beside = sizes.iter().sum::<u64>() - sizes.iter().max().copied().unwrap_or_default();
+    sizes.len() > MAX_PACKS || beside > MAX_BYTES
 }
 
 /// Makes an empty cache in place of whatever is in `folder`.
@@ -127,4 +149,32 @@ fn create(folder: &Path) -> Result<gix::Repository, GitError> {
     gix::ThreadSafeRepository::init_opts(folder, gix::create::Kind::Bare, create, options())
         .map(Into::into)
         .map_err(|error| fail(local::text(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{MAX_BYTES, MAX_PACKS, is_full};
+
+    #[test]
+    fn a_cache_is_full_of_many_packs_or_of_many_bytes_beside_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let packs = folder.path().join("objects/pack");
+        fs::create_dir_all(&packs).unwrap();
+        // Files with holes: they take no room.
+        let pack = |name: &str, size: u64| {
+            fs::File::create(packs.join(format!("pack-{name}.pack"))).unwrap().set_len(size).unwrap();
+            is_full(folder.path())
+        };
+        assert!(!is_full(&folder.path().join("missing")));
+        assert!(!pack("first", 4 * MAX_BYTES));
+        assert!(!pack("second", MAX_BYTES));
+        assert!(pack("third", 1));
+        fs::remove_file(packs.join("pack-second.pack")).unwrap();
+        for number in 3..=MAX_PACKS {
+            assert!(!pack(&number.to_string(), 1), "{number}");
+        }
+        assert!(pack("last", 1));
+    }
 }

@@ -90,28 +90,29 @@ fn edit(
     old: ObjectId,
 ) -> Result<Option<ObjectId>, GitError> {
     let corrupt = |error: gix::Error| super::local::corrupt(options, &error);
-    let mut editor = repository.edit_tree(old).map_err(corrupt)?;
+    // Without gix's own checks: they want each of people's files to be here, and to have a name that Windows takes too.
+    let mut editor = repository.edit_tree(old).map_err(corrupt)?.detach();
     for (file, bytes) in draft.changes {
         let mut whole = path.to_vec();
         whole.extend(tree::components(file)?);
         check_parents(options, repository, old, &whole)?;
         let there = tree::find(repository, old, &whole).map_err(corrupt)?;
-        let location = whole.join("/");
+        let location = whole.iter().map(String::as_str);
         match (bytes, there) {
             (_, Some((EntryKind::Tree | EntryKind::Commit, _))) => {
                 return Err(GitError::Path { path: file.clone(), problem: "is a folder, not a file" });
             }
             (None, None) => {}
             (None, Some(_)) => {
-                editor.remove(location.as_str()).map_err(corrupt)?;
+                editor.remove(location).map_err(corrupt)?;
             }
             (Some(bytes), _) => {
                 let blob = repository.write_blob(bytes).map_err(corrupt)?;
-                editor.upsert(location.as_str(), EntryKind::Blob, blob).map_err(corrupt)?;
+                editor.upsert(location, EntryKind::Blob, blob.detach()).map_err(corrupt)?;
             }
         }
     }
-    let new = editor.write().map_err(corrupt)?.detach();
+    let new = editor.write(|tree| repository.write_object(tree).map(gix::Id::detach)).map_err(corrupt)?;
     Ok((new != old).then_some(new))
 }
 

@@ -53,6 +53,30 @@ pub enum GitError {
         /// Which file, and why.
         detail: String,
     },
+    /// A server's certificate that is not trusted.
+    #[error("the certificate of {remote} is not trusted: {detail}")]
+    Certificate {
+        /// The repository.
+        remote: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A file of authorities that cannot be used.
+    #[error("the certificates of {path} cannot be used: {detail}")]
+    Authority {
+        /// The file.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+    /// A proxy that cannot be used.
+    #[error("the proxy {proxy} for Git cannot be used: {detail}")]
+    Proxy {
+        /// Its address, without secrets.
+        proxy: String,
+        /// Why.
+        detail: String,
+    },
     /// An ssh host that is not known, or is not the one that is known.
     #[error("the ssh host of {remote} is not trusted: {detail}")]
     HostKey {
@@ -196,8 +220,24 @@ impl GitError {
                 "check the user name, the token or key file, and that it may read and write the repository".into()
             }
             Self::Credentials { .. } => "check that the file exists, is readable by larder and is not empty".into(),
+            Self::Certificate { detail, .. } if detail.contains("UnknownIssuer") => {
+                "it is by an authority that this machine does not know: name a file with that authority's certificate \
+                 with --git-ca-file"
+                    .into()
+            }
+            Self::Certificate { .. } => "compare the certificate's names and dates with the address and the clock".into(),
+            Self::Authority { .. } => {
+                "--git-ca-file holds certificates in PEM form, starting with -----BEGIN CERTIFICATE-----".into()
+            }
+            Self::Proxy { .. } => "--git-proxy takes http://HOST:PORT; its login, USER:PASSWORD, goes into a file that is \
+                                   named with --git-proxy-login-file"
+                .into(),
             Self::HostKey { .. } => {
-                "compare the host's key with what its operator publishes, then put it into the known_hosts file".into()
+                "compare the host's key with what its operator publishes, then put it into the known_hosts file that is \
+                 named with --known-hosts-file; a new key may stand there beside the old one".into()
+            }
+            Self::Network { detail, .. } if detail.contains("the proxy wants") => {
+                "name a file with USER:PASSWORD with --git-proxy-login-file".into()
             }
             Self::Network { .. } => "check the address, DNS, proxies and certificates; larder tries again".into(),
             Self::Remote { detail, remote, .. } if detail.contains("dubious ownership") => format!(

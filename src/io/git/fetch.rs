@@ -1,6 +1,11 @@
 //! Fetching: one commit with its tree, without its history.
 
-use std::{cell::RefCell, ops::ControlFlow, rc::Rc};
+use std::{
+    cell::RefCell,
+    io::{self, BufRead, Read},
+    ops::ControlFlow,
+    rc::Rc,
+};
 
 use gix::{
     ObjectId,
@@ -18,21 +23,25 @@ use super::{
     address::Address,
     cache::{Cache, TREES},
     local, pack,
-    session::{AGENT, Session},
+    session::{AGENT, Session, once_more},
     signature, tree,
-    tree::TreeError,
+    tree::{Absent, TreeError},
 };
 
 /// What is asked of a remote.
+#[derive(Clone, Copy, Default)]
 pub(super) struct Wish<'a> {
-    /// The commit that is wanted.
-    pub(super) commit: CommitId,
+    /// The commit that is wanted, or single files.
+    pub(super) want: &'a [ObjectId],
     /// Commits whose parents are not here.
     pub(super) shallow: &'a [ObjectId],
     /// Commits that are here, so that only what differs from them has to come.
     pub(super) have: &'a [ObjectId],
-    /// How many commits of history are wanted, the commit included.
-    pub(super) depth: usize,
+    /// How many commits of history are wanted, the commit included; none for what is no commit.
+    pub(super) depth: Option<usize>,
+    /// What is left out, where the remote is able to do so. Source:
+    /// <https://git-scm.com/docs/git-rev-list#Documentation/git-rev-list.txt---filterltfilter-specgt>.
+    pub(super) filter: Option<&'static str>,
 }
 
 /// The most bytes of a remote's error messages that are kept.
@@ -51,29 +60,33 @@ pub(super) fn snapshot(
             return Err(GitError::CommitGone { remote: options.remote(), commit });
         }
         signature::demand(options, &repository, commit)?;
-        return tree::snapshot(&repository, commit, path).map_err(|error| tree_error(options, error));
+        return tree::snapshot(&repository, commit, path, Absent::Missing).map_err(|error| tree_error(options, error));
     }
-    let read = |repository: &gix::Repository| {
+    let read = |repository: &gix::Repository, absent| {
         signature::demand(options, repository, commit)?;
-        tree::snapshot(repository, commit, path).map_err(|error| tree_error(options, error))
+        tree::snapshot(repository, commit, path, absent).map_err(|error| tree_error(options, error))
     };
     with_tree(options, address, commit, read).map(|(_, snapshot)| snapshot)
 }
 
+/// What is fetched of a commit's files: those that are read, of up to [`tree::MAX_FILE`] bytes. Others would cost memory,
+/// disk and time for nothing. A remote that cannot leave them out sends all.
+const WITHOUT_LARGE: &str = "blob:limit=1048577";
+
 /// Does something with the cache that needs the tree of `commit`. If the cache turns out to be damaged, or an earlier
-/// fetch has left something out, all is fetched anew, once (T24a).
+/// fetch has left something out, all is fetched anew, once (T24a); what is not there then was too large.
 pub(super) fn with_tree<T>(
     options: &Options,
     address: &Address,
     commit: CommitId,
-    work: impl Fn(&gix::Repository) -> Result<T, GitError>,
+    work: impl Fn(&gix::Repository, Absent) -> Result<T, GitError>,
 ) -> Result<(Cache, T), GitError> {
     let cache = cached(options, address, commit)?;
-    match work(&cache.repository) {
+    match work(&cache.repository, Absent::Missing) {
         Err(GitError::Corrupt { .. }) => {
             let cache = cache.renew()?;
             receive(options, address, &cache, commit)?;
-            work(&cache.repository).map(|done| (cache, done))
+            work(&cache.repository, Absent::TooLarge).map(|done| (cache, done))
         }
         result => result.map(|done| (cache, done)),
     }
@@ -101,7 +114,8 @@ fn receive(options: &Options, address: &Address, cache: &Cache, commit: CommitId
     let known = cache.commits();
     // The latest are the most like what comes; more of them would only make the question longer.
     let have = &known[known.len().saturating_sub(4)..];
-    request(options, address, &cache.repository, &Wish { commit, shallow: &known, have, depth: 1 })?;
+    let wish = Wish { want: &[commit.0], shallow: &known, have, depth: Some(1), filter: Some(WITHOUT_LARGE) };
+    request(options, address, &cache.repository, &wish)?;
     cache.add(commit)
 }
 
@@ -115,22 +129,46 @@ pub(super) fn request(
     repository: &gix::Repository,
     wish: &Wish<'_>,
 ) -> Result<Vec<ShallowUpdate>, GitError> {
+    let ask = |wish: &Wish<'_>| once_more(options, address, || request_once(options, address, repository, wish));
+    match ask(wish) {
+        // It can leave something out, but not this (`uploadpackfilter.<filter>.allow`).
+        Err(GitError::Remote { detail, .. }) if wish.filter.is_some() && detail.contains("filter") => {
+            ask(&Wish { filter: None, ..*wish })
+        }
+        result => result,
+    }
+}
+
+fn request_once(
+    options: &Options,
+    address: &Address,
+    repository: &gix::Repository,
+    wish: &Wish<'_>,
+) -> Result<Vec<ShallowUpdate>, GitError> {
     let mut session = Session::open(options, address, Service::UploadPack)?;
     let version = session.handshake.server_protocol_version;
     let mut features = Command::Fetch.default_features(version, &session.handshake.capabilities);
     features.retain(|(name, _)| *name != "sideband-all");
     features.push(("agent", Some(AGENT.to_owned())));
     let mut arguments = Arguments::new(version, features, false);
-    if arguments.can_use_shallow() {
+    if arguments.can_use_shallow()
+        && let Some(depth) = wish.depth
+    {
         for id in wish.shallow {
             arguments.shallow(id);
         }
-        arguments.deepen(wish.depth);
+        arguments.deepen(depth);
     }
     if version == Protocol::V2 {
         arguments.add_feature("no-progress");
+        // Of the old protocol one cannot ask for what was left out.
+        if let Some(filter) = wish.filter.filter(|_| arguments.can_use_filter()) {
+            arguments.filter(filter);
+        }
     }
-    arguments.want(wish.commit.0);
+    for id in wish.want {
+        arguments.want(id);
+    }
     for id in wish.have {
         arguments.have(id);
     }
@@ -139,7 +177,7 @@ pub(super) fn request(
             session.close();
             Ok(shallow)
         }
-        Err(error) => Err(refused(options, wish.commit, session, error)),
+        Err(error) => Err(refused(options, wish, session, error)),
     }
 }
 
@@ -169,9 +207,16 @@ fn exchange(
         }
         ControlFlow::Continue(())
     })));
-    pack::store(repository, &mut reader).map_err(|error| {
+    let mut line = Line { inner: &mut reader, broken: None };
+    let stored = pack::store(repository, &mut line);
+    let broken = line.broken.take();
+    stored.map_err(|error| {
         let words = String::from_utf8_lossy(&errors.borrow()).into_owned();
-        if words.is_empty() { Failure::Pack(local::text(&error)) } else { Failure::Words(words) }
+        match broken {
+            _ if !words.is_empty() => Failure::Words(words),
+            Some(error) => Failure::Line(error),
+            None => Failure::Pack(local::text(&error)),
+        }
     })?;
     Ok(response.shallow_updates().to_vec())
 }
@@ -182,25 +227,59 @@ enum Failure {
     Talk(gix::Error),
     /// The remote said why.
     Words(String),
+    /// The pack did not come to its end.
+    Line(String),
     /// In the pack that came.
     Pack(String),
 }
 
-fn refused(options: &Options, commit: CommitId, session: Session, error: Failure) -> GitError {
+/// What a pack comes over. A line that breaks is no fault of the pack's: what is here already is kept, and all the next
+/// request has to bring is the rest (E18).
+struct Line<'a> {
+    inner: &'a mut dyn BufRead,
+    broken: Option<String>,
+}
+
+impl Read for Line<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer);
+        self.broken = read.as_ref().err().map(ToString::to_string).or(self.broken.take());
+        read
+    }
+}
+
+impl BufRead for Line<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self.inner.fill_buf() {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                self.broken = Some(error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.inner.consume(amount);
+    }
+}
+
+fn refused(options: &Options, wish: &Wish<'_>, session: Session, error: Failure) -> GitError {
     let remote = options.remote();
     let error = match error {
         Failure::Pack(detail) => return GitError::Corrupt { remote, detail: session.clean(&detail) },
+        Failure::Line(detail) => return GitError::Network { remote, detail: session.clean(&detail) },
         Failure::Words(words) => GitError::Remote { remote, detail: session.clean(&words) },
         Failure::Talk(error) => session.fail(&error),
     };
     // What upload-pack says for an object that it does not have or does not give out.
-    match &error {
-        GitError::Remote { detail, .. }
+    match (&error, wish.want) {
+        (GitError::Remote { detail, .. }, [commit])
             if ["not our ref", "no such remote ref", "unadvertised object"]
                 .iter()
                 .any(|words| detail.contains(words)) =>
         {
-            GitError::CommitGone { remote: options.remote(), commit }
+            GitError::CommitGone { remote: options.remote(), commit: CommitId(*commit) }
         }
         _ => error,
     }

@@ -10,14 +10,19 @@ mod walk;
 
 use std::collections::HashSet;
 
-use gix::{ObjectId, Repository, protocol::fetch::response::ShallowUpdate};
+use gix::{
+    ObjectId, Repository,
+    bstr::ByteSlice as _,
+    objs::{CommitRefIter, TreeRefIter, tree::EntryKind},
+    protocol::fetch::response::ShallowUpdate,
+};
 
 use super::{
     CommitId, GitError, Options,
     address::Address,
     cache::{Cache, Lock},
     fetch::{Wish, request},
-    local,
+    local, tree,
 };
 
 pub use ledger::Ledger;
@@ -32,6 +37,13 @@ pub(super) const HISTORY: Reach = ("history", 50_000);
 
 /// The latest commits: where our own is searched below a new tip, and what a lockfile was lately.
 pub(super) const LATEST: Reach = ("latest", 64);
+
+/// What is not fetched with the commits of a history: files. Those of the environment repository follow, and all others
+/// may be large (T24e). A remote that cannot leave them out sends all.
+const WITHOUT: &str = "blob:none";
+
+/// How many files are asked for at once.
+const FILES: usize = 10_000;
 
 /// Which commits are wanted.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +111,8 @@ fn repository(
         return Ok(cache.into_parts());
     }
     match bring(options, address, &cache, tip, depth, newest) {
-        Err(_) if newest.is_some() => {
+        // What is known here may be in the way; but not when it is the line that has failed (E18).
+        Err(GitError::Corrupt { .. } | GitError::Remote { .. }) if newest.is_some() => {
             cache = cache.renew()?;
             bring(options, address, &cache, tip, depth, None)?;
         }
@@ -117,7 +130,9 @@ fn bring(
     have: Option<ObjectId>,
 ) -> Result<(), GitError> {
     let mut shallow = cache.commits();
-    let wish = Wish { commit: tip, shallow: &shallow, have: have.as_slice(), depth };
+    let want = [tip.0];
+    let (have, filter) = (have.as_slice(), Some(WITHOUT));
+    let wish = Wish { want: &want, shallow: &shallow, have, depth: Some(depth), filter };
     for update in request(options, address, &cache.repository, &wish)? {
         match update {
             ShallowUpdate::Shallow(id) => shallow.push(id),
@@ -127,9 +142,66 @@ fn bring(
     shallow.sort_unstable();
     shallow.dedup();
     cache.write(&shallow)?;
+    let folder = tree::components(options.path.as_deref().unwrap_or_default())?;
+    let missing = missing(&cache.repository, tip, &folder).map_err(|error| local::corrupt(options, &error))?;
+    for want in missing.chunks(FILES) {
+        request(options, address, &cache.repository, &Wish { want, ..Wish::default() })?;
+    }
     let file = cache.repository.git_dir().join("larder-tip");
     std::fs::write(&file, format!("{tip} {depth}\n"))
         .map_err(|error| GitError::Io { path: file.display().to_string(), detail: error.to_string() })
+}
+
+/// The files of the environment repository in `folder` that are not here, in all commits from `tip` on that are.
+fn missing(repository: &Repository, tip: CommitId, folder: &[String]) -> Result<Vec<ObjectId>, gix::Error> {
+    // What is not here now does not come while we look; what came a moment ago has to be known first.
+    let mut repository = repository.clone();
+    repository.find_header(tip.0)?;
+    repository.objects.refresh_never();
+    let (mut seen, mut missing) = (HashSet::new(), Vec::new());
+    let mut rest = vec![tip.0];
+    while let Some(id) = rest.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let Some(commit) = repository.try_find_object(id)? else { continue };
+        let commit = CommitRefIter::from_bytes(&commit.data, gix::hash::Kind::Sha1);
+        let tree = commit.clone().tree_id()?;
+        rest.extend(commit.parent_ids());
+        if seen.insert(tree)
+            && let Some((EntryKind::Tree, folder)) = tree::find(&repository, tree, folder)?
+        {
+            let roots = tree::ROOTS.map(str::as_bytes);
+            files(&repository, folder, Some(&roots), 0, &mut seen, &mut missing)?;
+        }
+    }
+    Ok(missing)
+}
+
+/// The files below a tree that are not here, those with one of the names `only` where it is given.
+fn files(
+    repository: &Repository,
+    tree: ObjectId,
+    only: Option<&[&[u8]]>,
+    depth: usize,
+    seen: &mut HashSet<ObjectId>,
+    missing: &mut Vec<ObjectId>,
+) -> Result<(), gix::Error> {
+    let data = repository.find_tree(tree)?.take_data();
+    for entry in TreeRefIter::from_bytes(&data, gix::hash::Kind::Sha1) {
+        let entry = entry?;
+        let id = entry.oid.to_owned();
+        if only.is_some_and(|only| !only.contains(&entry.filename.as_bytes())) || !seen.insert(id) {
+            continue;
+        }
+        match entry.mode.kind() {
+            EntryKind::Tree if depth < tree::MAX_DEPTH => files(repository, id, None, depth + 1, seen, missing)?,
+            EntryKind::Tree | EntryKind::Commit => {}
+            _ if repository.has_object(id) => {}
+            _ => missing.push(id),
+        }
+    }
+    Ok(())
 }
 
 /// The commit whose history the cache holds, and how many commits of it were asked for.

@@ -39,6 +39,9 @@ const CLEARED: [&str; 14] = [
     "GIT_WORK_TREE",
 ];
 
+/// User, host, port and path.
+type Place<'a> = (Option<&'a str>, &'a str, Option<u16>, &'a str);
+
 /// A running program and what it has written to its error output so far. It is ended when this is dropped.
 pub(super) struct Process {
     child: Child,
@@ -52,12 +55,40 @@ pub(super) struct Process {
 /// [`GitError::Program`] when there is no `ssh`; [`GitError::Credentials`] for a file name that ssh cannot take.
 pub(super) fn ssh(
     remote: &str,
-    (user, host, port, path): (Option<&str>, &str, Option<u16>, &str),
+    place: Place<'_>,
     credentials: &Credentials,
     service: Service,
     version: Protocol,
 ) -> Result<(Box<dyn Transport + Send>, Process), GitError> {
+    start(ssh_command(remote, place, credentials, service, version, &[])?, place.3, version)
+}
+
+/// The key that an ssh host offers, as ssh itself tells it: `ssh-ed25519 SHA256:…`. None when it cannot be found out.
+/// A host that is not trusted gets no further than that.
+pub(super) fn offered_key(
+    remote: &str,
+    place: Place<'_>,
+    credentials: &Credentials,
+    service: Service,
+) -> Option<String> {
+    let command = ssh_command(remote, place, credentials, service, Protocol::V1, &["-v"]).ok()?;
+    let (transport, mut process) = start(command, place.3, Protocol::V1).ok()?;
+    drop(transport);
+    let words = process.last_words();
+    words.lines().find_map(|line| line.strip_prefix("debug1: Server host key: ")).map(|key| key.trim().to_owned())
+}
+
+/// The call of `ssh` for a repository.
+fn ssh_command(
+    remote: &str,
+    (user, host, port, path): Place<'_>,
+    credentials: &Credentials,
+    service: Service,
+    version: Protocol,
+    more: &[&str],
+) -> Result<Command, GitError> {
     let mut command = Command::new("ssh");
+    command.args(more);
     command.args(["-F", "none", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"]);
     command.args(["-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"]);
     command.args(["-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no", "-o", "UpdateHostKeys=no"]);
@@ -78,7 +109,7 @@ pub(super) fn ssh(
     }
     command.arg("--").arg(user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}")));
     command.arg(format!("{} '{}'", service.as_str(), path.replace('\'', r"'\''").replace('!', r"'\!'")));
-    start(command, path, version)
+    Ok(command)
 }
 
 /// Starts git's own receiver for a local repository, so that its hooks run as they do for every push.

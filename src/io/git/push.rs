@@ -20,7 +20,7 @@ use super::{
     commit::{Made, Signed},
     fetch, local, pack, refs,
     report::{self, Outcome},
-    session::{AGENT, Session},
+    session::{AGENT, Session, once_more},
     signature,
 };
 
@@ -34,13 +34,13 @@ pub(super) fn commit_and_push(
 ) -> Result<Pushed, PushError> {
     signature::own(options, draft.seconds)?;
     let Address::Local(folder) = address else {
-        let make = |repository: &gix::Repository| commit::make(options, repository, path, draft);
+        let make = |repository: &gix::Repository, _| commit::make(options, repository, path, draft);
         let (cache, made) = fetch::with_tree(options, address, draft.parent, make)?;
         let Some(made) = made else {
             return Ok(Pushed::Nothing);
         };
         let pack = pack::encode(&made.objects)?;
-        send(options, address, branch, draft.parent, &made, &pack)?;
+        once_more(options, address, || send(options, address, branch, draft.parent, &made, &pack))?;
         // The commit is the branch's tip now; that it is in the cache too only saves the next fetch.
         if pack::store(&cache.repository, &mut pack.as_slice()).is_ok() {
             let _ = cache.add(made.id);

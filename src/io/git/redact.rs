@@ -31,6 +31,13 @@ impl Redactor {
         Self { secrets }
     }
 
+    /// A redactor for the secrets of both.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.secrets.extend(other.secrets);
+        self.secrets.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        self
+    }
+
     /// `text` without secrets and control characters, at most about 2 KiB long.
     pub(crate) fn clean(&self, text: &str) -> String {
         let mut text = printable(text);

@@ -9,7 +9,7 @@ use super::{
     CommitId, GitError, Options, Tip,
     address::Address,
     local,
-    session::{AGENT, Session},
+    session::{AGENT, Session, once_more},
 };
 
 /// What a repository says about the wanted branch.
@@ -38,7 +38,7 @@ pub(super) fn full_name(branch: &str) -> Result<String, GitError> {
 pub(super) fn find(options: &Options, address: &Address, branch: Option<&str>) -> Result<Found, GitError> {
     match address {
         Address::Local(folder) => find_local(options, folder, branch),
-        _ => find_remote(options, address, branch),
+        _ => once_more(options, address, || find_remote(options, address, branch)),
     }
 }
 

@@ -31,7 +31,16 @@ pub(super) fn classify(remote: &str, redactor: &Redactor, error: &(dyn Error + '
     if says(&["No user exists for uid"]) {
         return GitError::Program { program: "ssh".into(), detail };
     }
+    let certificate = |error: &&(dyn Error + 'static)| {
+        matches!(error.downcast_ref::<rustls::Error>(), Some(rustls::Error::InvalidCertificate(_)))
+    };
+    if let Some(error) = chain.iter().find(|error| certificate(error)) {
+        return GitError::Certificate { remote, detail: redactor.clean(&error.to_string()) };
+    }
     let says = |needles: &[&str]| needles.iter().any(|needle| texts.iter().any(|text| text.contains(needle)));
+    if says(&["proxy authorization required", "proxy authentication required"]) {
+        return GitError::Network { remote, detail: "the proxy wants a login (HTTP status 407)".into() };
+    }
     let unauthenticated = chain.iter().any(|error| error.is::<AuthenticationRequired>());
     if unauthenticated || says(&["HTTP status 401", "HTTP status 403", "No credentials were returned"]) {
         let detail = if says(&["HTTP status 403"]) { "HTTP status 403, forbidden" } else { "HTTP status 401" };

@@ -1,26 +1,23 @@
 //! One conversation with a repository over Git's protocol.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use gix::protocol::{Handshake, handshake, handshake::Ref};
 use gix_transport::{
     Protocol, Service,
-    client::{
-        Account, TransportWithoutIO as _,
-        blocking_io::{Transport, http},
-    },
+    client::{Account, blocking_io::Transport},
 };
 
-use super::{GitError, Options, address::Address, process, process::Process, redact::Redactor, remote_error};
+use super::{
+    GitError, Options, PushError, address::Address, process, process::Process, redact, redact::Redactor, remote_error,
+};
 
 /// How larder names itself to a remote.
 pub(super) const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
 
-/// How long an HTTP server may be silent, before its answer and within it. How long all takes is not bounded (E18).
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long it takes until what is refused with a login is tried once more. Forges need a moment to know a new token, and a
+/// mounted Secret a moment to hold it. T24c
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A conversation after its handshake. Ends when it is dropped.
 pub(super) struct Session {
@@ -54,16 +51,18 @@ impl Session {
             }
             Address::Http { url, user, private } => {
                 let login = options.credentials.login(&remote, user.as_deref())?;
-                if login.is_some() && !private {
+                let exposed = !private || (url.scheme == gix::url::Scheme::Http && !options.network.stays_here());
+                if login.is_some() && exposed {
                     return Err(GitError::Address {
                         address: remote,
                         problem: "would send the credentials unencrypted",
                         hint: "use https, or leave the credentials away",
                     });
                 }
-                let mut transport = http_transport(url, version);
+                let (mut transport, secrets) = options.network.transport(url, version)?;
+                redactor = secrets;
                 if let Some(login) = login {
-                    redactor = login.redactor();
+                    redactor = redactor.and(login.redactor());
                     let identity =
                         Account { username: login.user, password: login.password, oauth_refresh_token: None };
                     // Sent at once instead of after a 401, which saves a round trip at each poll.
@@ -78,7 +77,10 @@ impl Session {
         let nobody = |_| Ok(None);
         match handshake(&mut session.transport, service, nobody, Vec::new(), &mut gix::progress::Discard) {
             Ok(handshake) => session.handshake = handshake,
-            Err(error) => return Err(session.fail(&error)),
+            Err(error) => {
+                let error = session.fail(&error);
+                return Err(offered(options, address, service, error));
+            }
         }
         session.check_format()?;
         Ok(session)
@@ -122,21 +124,62 @@ impl Session {
     }
 }
 
-/// A transport over HTTP. Certificates are only loaded where there is TLS.
-fn http_transport(url: &gix::Url, version: Protocol) -> Box<dyn Transport + Send> {
-    let plain = url.scheme == gix::url::Scheme::Http;
-    // Does nothing when the program has chosen one already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut transport = http::connect::<http::reqwest::Remote>(url.clone(), version, false);
-    let backend = http::reqwest::Options {
-        configure_client: Some(Box::new(move |builder| {
-            let builder = builder.timeout(PATIENCE);
-            Ok(if plain { builder.tls_certs_only([]) } else { builder })
-        })),
-        configure_request: None,
-    };
-    let options = http::Options { backend: Some(Arc::new(Mutex::new(backend))), ..http::Options::default() };
-    // Cannot fail: it only stores the options.
-    let _ = transport.configure(&options);
-    Box::new(transport)
+/// Adds the key that an ssh host has offered, where ssh has not said so itself: what is compared with is its fingerprint.
+/// T24b
+fn offered(options: &Options, address: &Address, service: Service, error: GitError) -> GitError {
+    match (error, address) {
+        (GitError::HostKey { remote, detail }, Address::Ssh { user, host, port, path })
+            if !detail.contains("SHA256:") =>
+        {
+            let place = (user.as_deref(), host.as_str(), *port, path.as_str());
+            let key = process::offered_key(&remote, place, &options.credentials, service);
+            let key = key.map(|key| format!("\nThe host offers the key {}", redact::printable(&key)));
+            GitError::HostKey { remote, detail: detail + &key.unwrap_or_default() }
+        }
+        (error, _) => error,
+    }
+}
+
+/// An error of a conversation, or one that may be.
+pub(super) trait Said {
+    /// What the remote said, if that is what it is.
+    fn git(&self) -> Option<&GitError>;
+}
+
+impl Said for GitError {
+    fn git(&self) -> Option<&GitError> {
+        Some(self)
+    }
+}
+
+impl Said for PushError {
+    fn git(&self) -> Option<&GitError> {
+        match self {
+            Self::Git(error) => Some(error),
+            Self::Raced { .. } | Self::Refused { .. } => None,
+        }
+    }
+}
+
+/// Asks a remote something; and once more where it refuses the login (401, 403, or 404, as forges hide what one may not
+/// see): by then the file may hold another one. T24c
+///
+/// # Errors
+/// Those of `ask`.
+pub(super) fn once_more<T, E: Said>(
+    options: &Options,
+    address: &Address,
+    mut ask: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let has_login = matches!(address, Address::Http { .. }) && options.credentials.password_file.is_some();
+    match ask() {
+        Err(error)
+            if has_login
+                && matches!(error.git(), Some(GitError::Authentication { .. } | GitError::NotFound { .. })) =>
+        {
+            std::thread::sleep(AGAIN_AFTER);
+            ask()
+        }
+        result => result,
+    }
 }

@@ -18,7 +18,7 @@ use super::{
     commit::{self, Made, Signed},
     fetch, local, pack, push, refs,
     report::Outcome,
-    session::Session,
+    session::{Session, once_more},
     signature,
 };
 
@@ -75,7 +75,7 @@ impl Repository {
                 (make(&repository)?, None)
             }
             _ => {
-                let work = |repository: &gix::Repository| Ok((same(repository)?, make(repository)?));
+                let work = |repository: &gix::Repository, _| Ok((same(repository)?, make(repository)?));
                 let (cache, (same, made)) = fetch::with_tree(&self.options, &self.address, draft.parent, work)?;
                 if let (true, Some(old)) = (same, old) {
                     return Ok(Rebuilt::Unchanged(old));
@@ -159,7 +159,7 @@ impl Repository {
         };
         let (ours, existing) = match &self.address {
             Address::Local(folder) => read(&local::open(&self.options, folder)?)?,
-            _ => fetch::with_tree(&self.options, &self.address, tip, read)?.1,
+            _ => fetch::with_tree(&self.options, &self.address, tip, |repository, _| read(repository))?.1,
         };
         if ours {
             return Ok(existing);
@@ -193,7 +193,7 @@ impl Repository {
             }
         }
         let pack = pack::encode(&made.objects)?;
-        self.send_side(name, old, Some(made.id), &pack)?;
+        once_more(&self.options, &self.address, || self.send_side(name, old, Some(made.id), &pack))?;
         Ok(Some(pack))
     }
 

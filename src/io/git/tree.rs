@@ -66,12 +66,26 @@ pub(super) fn components(path: &str) -> Result<Vec<String>, GitError> {
         .collect()
 }
 
+/// What a file means that is not in the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// The repository is damaged, or was not fetched with this file.
+    Missing,
+    /// The file was left out when the repository was fetched, as it is larger than [`MAX_FILE`].
+    TooLarge,
+}
+
 /// Reads the files of `commit` below `path`.
 ///
 /// # Errors
 /// [`TreeError`].
-pub(super) fn snapshot(repository: &Repository, commit: CommitId, path: &[String]) -> Result<Snapshot, TreeError> {
-    let mut reader = Reader { repository, files: BTreeMap::new(), links: Vec::new(), root: None, bytes: 0 };
+pub(super) fn snapshot(
+    repository: &Repository,
+    commit: CommitId,
+    path: &[String],
+    absent: Absent,
+) -> Result<Snapshot, TreeError> {
+    let mut reader = Reader { repository, absent, files: BTreeMap::new(), links: Vec::new(), root: None, bytes: 0 };
     let root = repository.find_commit(commit.0)?.tree_id()?.detach();
     reader.root = reader.folder(root, path)?;
     if let Some(root) = reader.root {
@@ -115,6 +129,7 @@ struct TreeEntry {
 
 struct Reader<'a> {
     repository: &'a Repository,
+    absent: Absent,
     files: BTreeMap<String, Entry>,
     links: Vec<(String, String)>,
     root: Option<ObjectId>,
@@ -186,7 +201,11 @@ impl Reader<'_> {
 
     /// A blob's bytes; its size is looked at first.
     fn read(&mut self, id: ObjectId) -> Result<Entry, TreeError> {
-        let size = self.repository.find_header(id)?.size();
+        let size = match self.repository.try_find_header(id)? {
+            Some(header) => header.size(),
+            None if self.absent == Absent::TooLarge => MAX_FILE + 1,
+            None => return Err(TreeError::Object(format!("the file {id} is missing"))),
+        };
         if size > MAX_FILE {
             return Ok(Entry::TooLarge(size));
         }

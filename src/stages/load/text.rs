@@ -99,7 +99,7 @@ pub fn not_a_file(path: &str, entry: &Entry) -> Problem {
             ("this is a Git submodule, which is not followed".to_owned(), "put the files themselves here")
         }
         Entry::TooLarge(size) => (
-            format!("the file is too large to be read: {size} bytes"),
+            format!("the file is too large to be read: at least {size} bytes"),
             "split it; an environment's file has a few kilobytes",
         ),
         Entry::File(_) => ("the file cannot be read".to_owned(), "commit it again"),

@@ -39,6 +39,20 @@ impl Gitea {
         gitea
     }
 
+    /// The port of its own SSH server.
+    pub fn ssh_port(&self) -> u16 {
+        self.ports[1]
+    }
+
+    /// Makes a hook of a repository (owner/name) that sees each push, a shell script.
+    pub fn hook(&self, repository: &str, text: &str) {
+        let folder = self.state.join(format!("repos/{repository}.git/hooks/pre-receive.d"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("policy");
+        std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
     fn script(&self, verb: &str) -> Command {
         let mut command = Command::new(script("gitea"));
         command.arg(verb).env("GITEA_STATE", &self.state);

@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-use larder::io::git::{PushError, Pushed, Repository};
+use larder::io::git::{GitError, PushError, Pushed, Repository};
 
 use super::{
-    server::Server,
+    server::{Fault, Server},
     world::{World, push, pushed, text, tip},
 };
 
@@ -45,6 +45,52 @@ fn only_what_is_new_comes_and_the_disk_does_not_fill() {
     }
     assert_eq!(world.count(), 41);
     world.git(&world.up(), &["fsck", "--strict"]);
+}
+
+#[test]
+fn a_line_that_breaks_costs_only_what_was_on_the_way() {
+    // E18: what is here stays here, and the next try brings the rest.
+    let noise: String = (0..20_000).map(|number| format!("{}\n", number * 7919 % 10_007)).collect();
+    let world = World::new(&[("larder.yaml", "x\n"), ("README.md", &noise), ("lock/a/x.yaml", "0\n")]);
+    let server = Server::start(&world, None);
+    let mut repository = Repository::open(world.options(&server.url())).unwrap();
+    let first = tip(&mut repository);
+    repository.fetch(&first).unwrap();
+    repository.ledger(&first).unwrap();
+    let whole = packs(&world)[0];
+    let second = world.commit(&[("larder.yaml", "y\n")], "second");
+    server.fault(Some(Fault::Cut));
+    let asked = server.fetches();
+    for error in [repository.fetch(&second).unwrap_err(), repository.ledger(&second).map(|_| ()).unwrap_err()] {
+        assert!(matches!(error, GitError::Network { .. }), "{error:?}");
+    }
+    assert_eq!(server.fetches(), asked + 2, "nothing is asked again at once");
+    assert_eq!(packs(&world), [whole]);
+    server.fault(None);
+    assert_eq!(text(&repository.fetch(&second).unwrap(), "larder.yaml"), "y\n");
+    assert!(packs(&world).iter().any(|&size| size < whole / 10), "{:?}", packs(&world));
+    assert!(packs(&world).contains(&whole));
+}
+
+#[test]
+fn what_a_killed_fetch_leaves_is_swept_away() {
+    let world = World::new(&[("larder.yaml", "x\n")]);
+    let server = Server::start(&world, None);
+    let mut repository = Repository::open(world.options(&server.url())).unwrap();
+    let first = tip(&mut repository);
+    repository.fetch(&first).unwrap();
+    let folder = world.root().join("cache/trees/objects/pack");
+    let names = || {
+        let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    for name in ["tmp_pack_x", ".tmpAbC", "pack-1.pack", "pack-2.idx", "pack-3.keep"] {
+        fs::write(folder.join(name), "half").unwrap();
+    }
+    repository.fetch(&first).unwrap();
+    assert_eq!(names(), before);
 }
 
 #[test]

@@ -113,6 +113,70 @@ fn a_folder_of_a_larger_repository_has_its_own_history() {
 }
 
 #[test]
+fn of_a_remote_only_its_environments_and_locks_come() {
+    // T24e: with a server that can leave files out, and with one that cannot.
+    let noise: String = (0..20_000).map(|number| format!("{}\n", number * 7919 % 10_007)).collect();
+    let world = World::new(&[("lock/a/x.yaml", "1\n"), ("data.txt", &noise)]);
+    world.commit(&[("lock/a/x.yaml", "2\n"), ("data.txt", &noise.replace('7', "8"))], "two");
+    let third = world.commit(&[("lock/a/x.yaml", "3\n"), ("lock/b/y.yaml", "1\n")], "three");
+    let server = Server::start(&world, None);
+    let size = || {
+        let folder = world.root().join("cache/history/objects/pack");
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let mut repository = Repository::open(world.options(&server.url())).unwrap();
+    let whole = all(&mut repository, third, None);
+    assert_eq!(
+        whole.iter().map(files).collect::<Vec<_>>(),
+        [vec!["lock/a/x.yaml 2>3", "lock/b/y.yaml ->1"], vec!["lock/a/x.yaml 1>2"], vec!["lock/a/x.yaml ->1"]]
+    );
+    let unfiltered = size();
+    std::fs::remove_dir_all(world.root().join("cache/history")).unwrap();
+    world.git(&world.up(), &["config", "uploadpack.allowFilter", "true"]);
+    assert_eq!(all(&mut repository, third, None), whole);
+    assert!(size() * 4 < unfiltered, "{} of {unfiltered}", size());
+    // One that can leave files out, but may not.
+    std::fs::remove_dir_all(world.root().join("cache/history")).unwrap();
+    world.git(&world.up(), &["config", "uploadpackfilter.allow", "false"]);
+    assert_eq!(all(&mut repository, third, None), whole);
+    world.git(&world.up(), &["config", "uploadpackfilter.allow", "true"]);
+    std::fs::remove_dir_all(world.root().join("cache/history")).unwrap();
+    all(&mut repository, third, None);
+    // More of it, and a rewritten branch.
+    world.git(&world.up(), &["update-ref", "refs/heads/main", &third.to_string()]);
+    let fourth = world.commit(&[("lock/a/x.yaml", "4\n"), ("data.txt", &noise.replace('6', "8"))], "four");
+    let commits = all(&mut repository, fourth, None);
+    assert_eq!((files(&commits[0]), commits.len()), (vec!["lock/a/x.yaml 3>4".to_owned()], 4));
+    world.git(&world.work(), &["reset", "-q", "--hard", "HEAD~2"]);
+    let other = world.commit(&[("lock/a/x.yaml", "5\n")], "other");
+    let commits = all(&mut repository, other, None);
+    assert_eq!(files(&commits[0]), ["lock/a/x.yaml 2>5"]);
+    assert!(size() * 4 < unfiltered, "{} of {unfiltered}", size());
+}
+
+#[test]
+fn former_commits_of_a_remote_are_whole() {
+    // T24e: also what a link leads to, and what a merge brought.
+    let world = World::new(&[("larder.yaml", "x\n"), ("shared/s.yaml", "1\n"), ("environments/a/x.yaml", "1\n")]);
+    std::os::unix::fs::symlink("../../shared/s.yaml", world.work().join("environments/a/link.yaml")).unwrap();
+    world.commit(&[("lock/a/x.yaml", "1\n")], "a link");
+    world.git(&world.work(), &["checkout", "-q", "-b", "side"]);
+    world.commit(&[("shared/s.yaml", "2\n"), ("lock/a/x.yaml", "2\n")], "side");
+    world.commit(&[("lock/a/x.yaml", "3\n")], "more");
+    world.git(&world.work(), &["checkout", "-q", "main"]);
+    world.git(&world.work(), &["merge", "-q", "--no-ff", "-m", "merge", "side"]);
+    let last = world.commit(&[("shared/s.yaml", "3\n")], "last");
+    world.git(&world.up(), &["config", "uploadpack.allowFilter", "true"]);
+    let server = Server::start(&world, None);
+    let (mut local, mut remote) = (world.local(), Repository::open(world.options(&server.url())).unwrap());
+    let (local, remote) = (local.ledger(&last).unwrap(), remote.ledger(&last).unwrap());
+    for revision in world.git(&world.up(), &["rev-list", "main"]).lines() {
+        let commit = local.revision(revision).unwrap();
+        assert_eq!(remote.snapshot(&commit).unwrap(), local.snapshot(&commit).unwrap(), "{revision}");
+    }
+}
+
+#[test]
 fn a_shallow_clone_tells_what_it_knows() {
     let world = World::new(&[("lock/a/x.yaml", "1\n")]);
     world.commit(&[("lock/a/x.yaml", "2\n")], "two");

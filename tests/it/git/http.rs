@@ -87,6 +87,34 @@ fn a_missing_credential_fails_at_once() {
 }
 
 #[test]
+fn what_is_refused_once_is_asked_again_once() {
+    // T24c: forges take a moment to know a new token, and say 404 to hide what it might not see.
+    let world = World::new(&FILES);
+    let server = Server::start(&world, Some("bot:s3cr@t"));
+    let mut repository = Repository::open(with_password(&world, &server, "s3cr@t")).unwrap();
+    let first = tip(&mut repository);
+    for status in [401, 403, 404] {
+        server.requests();
+        server.fault(Some(Fault::Once(status)));
+        assert_eq!(tip(&mut repository), first, "{status}");
+        assert_eq!(server.requests().len(), 3, "{status}: one request more than else");
+    }
+    server.fault(Some(Fault::Status(403)));
+    server.requests();
+    assert!(matches!(repository.tip(), Err(GitError::Authentication { .. })));
+    assert_eq!(server.requests().len(), 2, "and no more than once");
+    // Without a login there is nothing to wait for.
+    let mut stranger = Repository::open(world.options(&server.url())).unwrap();
+    assert!(stranger.tip().is_err());
+    assert_eq!(server.requests().len(), 1);
+    // The push as well.
+    server.fault(None);
+    repository.fetch(&first).unwrap();
+    server.fault(Some(Fault::Once(401)));
+    pushed(push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]));
+}
+
+#[test]
 fn credentials_are_not_sent_in_the_clear() {
     let world = World::new(&FILES);
     let server = Server::start(&world, None);

@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -18,6 +18,7 @@ use axum::{
     http::{Method, Request, Response, StatusCode, header},
 };
 use base64::Engine as _;
+use futures::StreamExt as _;
 
 use super::world::World;
 
@@ -33,6 +34,7 @@ struct Served {
     requests: Mutex<Vec<String>>,
     fault: Mutex<Option<Fault>>,
     old_protocol: AtomicBool,
+    fetches: AtomicUsize,
 }
 
 /// Something that goes wrong at the server.
@@ -44,6 +46,12 @@ pub enum Fault {
     Status(u16),
     /// The push is reported as done, but nothing is done.
     Lie,
+    /// The next request is answered with this status.
+    Once(u16),
+    /// The line breaks in the middle of what is fetched.
+    Cut,
+    /// What is fetched comes bit by bit, in as many parts, a tenth of a second after the other.
+    Slow(usize),
 }
 
 impl Server {
@@ -56,6 +64,7 @@ impl Server {
             requests: Mutex::default(),
             fault: Mutex::default(),
             old_protocol: AtomicBool::default(),
+            fetches: AtomicUsize::default(),
         });
         world.git(&world.up(), &["config", "http.receivepack", "true"]);
         let app = Router::new().fallback(serve).with_state(Arc::clone(&state));
@@ -85,6 +94,11 @@ impl Server {
         self.state.old_protocol.store(true, Ordering::Relaxed);
     }
 
+    /// How many times objects were asked for so far.
+    pub fn fetches(&self) -> usize {
+        self.state.fetches.load(Ordering::Relaxed)
+    }
+
     pub fn fault(&self, fault: Option<Fault>) {
         *self.state.fault.lock().unwrap() = fault;
     }
@@ -96,7 +110,10 @@ async fn serve(State(state): State<Arc<Served>>, request: Request<Body>) -> Resp
     state.requests.lock().unwrap().push(format!("{} {}", parts.method, parts.uri));
     let header = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let fault = *state.fault.lock().unwrap();
-    if let Some(Fault::Status(status)) = fault {
+    if let Some(Fault::Once(_)) = fault {
+        *state.fault.lock().unwrap() = None;
+    }
+    if let Some(Fault::Status(status) | Fault::Once(status)) = fault {
         return status_only(StatusCode::from_u16(status).unwrap());
     }
     if let Some(login) = &state.login
@@ -106,6 +123,8 @@ async fn serve(State(state): State<Arc<Served>>, request: Request<Body>) -> Resp
         response.headers_mut().insert(header::WWW_AUTHENTICATE, "Basic realm=git".parse().unwrap());
         return response;
     }
+    let fetch = body.windows(13).any(|bytes| bytes == b"command=fetch");
+    state.fetches.fetch_add(usize::from(fetch), Ordering::Relaxed);
     let push = parts.method == Method::POST && parts.uri.path().ends_with("git-receive-pack");
     if push && fault == Some(Fault::Lie) {
         let mut response = Response::new(Body::from(lie()));
@@ -134,7 +153,29 @@ async fn serve(State(state): State<Arc<Served>>, request: Request<Body>) -> Resp
     if push && fault == Some(Fault::AnswerLost) {
         return status_only(StatusCode::BAD_GATEWAY);
     }
-    answer
+    match fault {
+        Some(Fault::Cut) if fetch => parts_of(answer, 2, 1).await,
+        Some(Fault::Slow(count)) if fetch => parts_of(answer, count, count).await,
+        _ => answer,
+    }
+}
+
+/// The first parts of an answer, one after the other; if some are left out, the line breaks then.
+async fn parts_of(answer: Response<Body>, count: usize, first: usize) -> Response<Body> {
+    let (head, body) = answer.into_parts();
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let size = bytes.len().div_ceil(count);
+    let mut parts: Vec<std::io::Result<Bytes>> = (0..first)
+        .map(|part| Ok(bytes.slice((part * size).min(bytes.len())..((part + 1) * size).min(bytes.len()))))
+        .collect();
+    if first < count {
+        parts.push(Err(std::io::Error::other("the line breaks")));
+    }
+    let parts = futures::stream::iter(parts).then(async |part| {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        part
+    });
+    Response::from_parts(head, Body::from_stream(parts))
 }
 
 fn status_only(status: StatusCode) -> Response<Body> {

@@ -135,6 +135,66 @@ fn a_host_that_is_not_the_known_one_is_refused() {
     assert!(fs::read(sshd.folder.join("known hosts")).unwrap().is_empty());
 }
 
+/// The fingerprint of a public key.
+fn fingerprint(file: &Path) -> String {
+    let output = Command::new("ssh-keygen").arg("-lf").arg(file).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn any_listed_key_will_do_and_an_unknown_one_is_named() {
+    // T24b
+    let world = World::new(&FILES);
+    let folder = world.root().join("ssh");
+    fs::create_dir_all(&folder).unwrap();
+    for (kind, name) in [("rsa", "host-rsa"), ("ecdsa", "host-ecdsa")] {
+        let size = if kind == "rsa" { "2048" } else { "256" };
+        run(Command::new("ssh-keygen").args(["-q", "-t", kind, "-b", size, "-N", "", "-f"]).arg(folder.join(name)));
+    }
+    let path = folder.display();
+    let sshd = Sshd::start(&world, &format!("HostKey {path}/host-rsa\nHostKey {path}/host-ecdsa"));
+    let key = |name: &str| fs::read_to_string(folder.join(format!("{name}.pub"))).unwrap();
+    let (host, known) = (format!("[127.0.0.1]:{}", sshd.port), folder.join("known hosts"));
+    let mut repository = Repository::open(sshd.options(&world, &world.up())).unwrap();
+    for lines in [
+        format!("{host} {}", key("host")),
+        format!("{host} {}", key("host-rsa")),
+        format!("{host} {}", key("host-ecdsa")),
+        // A key that is to come beside the present one, in both orders.
+        format!("{host} {}{host} {}", key("other-host"), key("host")),
+        format!("{host} {}{host} {}", key("host"), key("other-host")),
+        format!("git.example.com,{host} {}# a remark\n\n", key("host")),
+        format!("@revoked {host} {}{host} {}", key("host-rsa"), key("host")),
+    ] {
+        fs::write(&known, &lines).unwrap();
+        assert!(matches!(repository.tip(), Ok(Tip::Commit(_))), "{:?} with {lines}", repository.tip());
+    }
+    // Without the host's name in clear.
+    fs::write(&known, format!("{host} {}", key("host"))).unwrap();
+    run(Command::new("ssh-keygen").args(["-q", "-H", "-f"]).arg(&known));
+    assert!(!fs::read_to_string(&known).unwrap().contains("127.0.0.1"));
+    tip(&mut repository);
+
+    for (lines, offered) in [
+        (String::new(), "host"),
+        (format!("other.example.com {}", key("host")), "host"),
+        (format!("{host} {}", key("other-host")), "host"),
+        // Another key of a listed kind is never what it should be, whatever else is listed.
+        (format!("{host} {}{host} {}", key("other-host"), key("host-rsa")), "host"),
+    ] {
+        fs::write(&known, &lines).unwrap();
+        let error = repository.tip().unwrap_err();
+        let print = fingerprint(&folder.join(format!("{offered}.pub")));
+        assert!(matches!(&error, GitError::HostKey { detail, .. } if detail.contains(&print)), "{lines}: {error}");
+        assert!(!error.to_string().contains("debug1"), "{error}");
+    }
+    fs::write(&known, format!("@revoked {host} {}", key("host"))).unwrap();
+    assert!(matches!(repository.tip(), Err(GitError::HostKey { .. })), "{:?}", repository.tip());
+    // The file is read anew at each use.
+    sshd.know("host");
+    tip(&mut repository);
+}
+
 #[test]
 fn a_key_that_is_not_allowed_or_not_readable_fails_at_once() {
     // E23

@@ -28,6 +28,8 @@ fn both(world: &World, path: Option<&str>) -> Snapshot {
 
 /// Adds index entries (mode, object text or id, path) to a clone and pushes them.
 fn commit_index(world: &World, entries: &[(&str, &str, &str)]) {
+    world.git(&world.work(), &["config", "core.protectNTFS", "false"]);
+    world.git(&world.work(), &["config", "core.protectHFS", "false"]);
     for (mode, content, path) in entries {
         let id = if *mode == "160000" { (*content).to_owned() } else { object(world, "blob", content.as_bytes()) };
         world.git(&world.work(), &["update-index", "--add", "--cacheinfo", &format!("{mode},{id},{path}")]);
@@ -154,6 +156,87 @@ fn names_that_no_honest_git_writes() {
     // Odd, but honest: a line break and bytes that are no UTF-8.
     let world = World::new(&[("larder.yaml", "x\n"), ("environments/a\nb.yaml", "x\n")]);
     assert_eq!(text(&both(&world, None), "environments/a\nb.yaml"), "x\n");
+}
+
+#[test]
+fn odd_names_of_peoples_files_do_not_stop_the_lock() {
+    // E21
+    let world = World::new(&[("larder.yaml", "x\n"), ("lock/a/x.yaml", "old\n")]);
+    let names = ["aux", "con.txt", "a:b", "GIT~1", "back\\slash", "trailing.", "\u{200c}.git"];
+    commit_index(&world, &names.map(|name| ("100644", "x\n", name)));
+    let server = Server::start(&world, None);
+    for url in [world.up().display().to_string(), server.url()] {
+        let mut repository = Repository::open(world.options(&url)).unwrap();
+        let first = tip(&mut repository);
+        pushed(push(&mut repository, first, &[("lock/a/x.yaml", &url)]));
+        assert_eq!(world.git(&world.up(), &["diff", "--name-only", "main~1", "main"]), "lock/a/x.yaml");
+    }
+    let listed = world.git(&world.up(), &["ls-tree", "--name-only", "-z", "main"]);
+    assert!(names.iter().all(|name| listed.split('\0').any(|listed| listed == *name)), "{listed:?}");
+}
+
+/// `count` bytes that do not get smaller, in lines.
+fn noise(count: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(7);
+    (0..count).map(|number| if number % 80 == 79 { '\n' } else { random.alphanumeric() }).collect()
+}
+
+#[test]
+fn large_files_stay_at_the_server() {
+    // E16, T24e: where the server can leave them out. Nothing that is read is missing for it.
+    let large = noise(1024 * 1024 + 1);
+    let files =
+        [("larder.yaml", "x\n"), ("data.bin", &large), ("environments/a.yaml", "a\n"), ("environments/l.yaml", &large)];
+    let world = World::new(&files);
+    let in_place = both(&world, None);
+    assert_eq!(in_place.files["environments/l.yaml"], Entry::TooLarge(1024 * 1024 + 1));
+    std::fs::remove_dir_all(world.root().join("cache")).unwrap();
+    world.git(&world.up(), &["config", "uploadpack.allowFilter", "true"]);
+    assert_eq!(both(&world, None), in_place);
+    let size = |folder: std::path::PathBuf| {
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let packs = || size(world.root().join("cache/trees/objects/pack"));
+    assert!(packs() < 16 * 1024, "{}", packs());
+
+    // A lock commit leaves them where they are, and one that gets smaller is read, although what it was made of is not here.
+    let server = Server::start(&world, None);
+    let mut repository = Repository::open(world.options(&server.url())).unwrap();
+    let first = tip(&mut repository);
+    let second = pushed(push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]));
+    assert_eq!(world.git(&world.up(), &["diff", "--name-only", "main~1", "main"]), "lock/a/x.yaml");
+    assert!(repository.fetch(&second).is_ok());
+    world.git(&world.work(), &["pull", "-q", "--ff-only", "origin", "main"]);
+    let smaller = &large[..900 * 1024];
+    let third = world.commit(&[("environments/l.yaml", smaller), ("data.bin", "")], "smaller");
+    assert_eq!(text(&repository.fetch(&third).unwrap(), "environments/l.yaml"), smaller);
+    world.git(&world.up(), &["fsck", "--strict"]);
+}
+
+#[test]
+fn nobodys_filters_and_settings_change_a_byte() {
+    // E16, E21: attributes, line ends and locales are for work trees and people.
+    let world = World::new(&[
+        ("larder.yaml", "x\n"),
+        (".gitattributes", "* text eol=crlf filter=evil\n"),
+        ("environments/a/x.yaml", "one\n"),
+    ]);
+    for (key, value) in [
+        ("core.autocrlf", "true"),
+        ("core.fileMode", "false"),
+        ("filter.evil.smudge", "touch ran; cat"),
+        ("filter.evil.clean", "touch ran; cat"),
+        ("filter.evil.required", "true"),
+        ("i18n.commitEncoding", "ISO-8859-1"),
+    ] {
+        world.git(&world.up(), &["config", key, value]);
+    }
+    assert_eq!(text(&both(&world, None), "environments/a/x.yaml"), "one\n");
+    let mut repository = world.local();
+    let first = tip(&mut repository);
+    pushed(push(&mut repository, first, &[("lock/a/x.yaml", "ä\n")]));
+    assert_eq!(world.git(&world.up(), &["cat-file", "-s", "main:lock/a/x.yaml"]), "3");
+    assert!(!world.up().join("ran").exists());
 }
 
 #[test]

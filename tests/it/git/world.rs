@@ -9,7 +9,7 @@ use std::{
 };
 
 use larder::io::git::{
-    Checkout, CommitId, Credentials, Draft, Identity, Options, PushError, Pushed, Repository, Tip, Trust,
+    Checkout, CommitId, Credentials, Draft, Identity, Network, Options, PushError, Pushed, Repository, Tip, Trust,
 };
 use tempfile::TempDir;
 
@@ -125,6 +125,7 @@ pub fn options(url: &str) -> Options {
         path: None,
         cache: PathBuf::new(),
         credentials: Credentials::default(),
+        network: Network::default(),
         author: Identity { name: "larder".into(), email: "larder@example.com".into() },
         committer: Identity { name: "larder bot".into(), email: "bot@example.com".into() },
         signing_key: None,

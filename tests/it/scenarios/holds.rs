@@ -381,6 +381,7 @@ fn a_hundred_idle_passes_do_nothing() {
             path: None,
             cache: world.path(&format!("cache-{name}")),
             credentials: git::Credentials::default(),
+            network: git::Network::default(),
             author: larder(),
             committer: larder(),
             checkout: Checkout::default(),

@@ -292,6 +292,9 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        if !self.bare.starts_with(self.folder.path()) {
+            let _ = fs::remove_dir_all(&self.bare);
+        }
         let Ok(names) = Command::new(kubectl_path()).args(["get", "namespaces", "-o", "name"]).arg(config()).output()
         else {
             return;

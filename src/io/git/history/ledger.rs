@@ -38,7 +38,7 @@ pub struct Ledger {
     objects: RefCell<Objects>,
     /// Where the lockfiles are, as components from the repository's root.
     pub(super) lock: Vec<String>,
-    _cache: Option<Lock>,
+    cache: Option<Lock>,
 }
 
 /// What a walk needs of each commit.
@@ -72,7 +72,12 @@ impl Ledger {
         let lock = path.iter().cloned().chain([LOCK.to_owned()]).collect();
         let (options, branch) = (options.clone(), branch.map(str::to_owned));
         let objects = RefCell::new(Objects::new(repository.clone()));
-        Ok(Self { repository, objects, options, branch, tip, graph, shallow, lock, _cache: cache })
+        Ok(Self { repository, objects, options, branch, tip, graph, shallow, lock, cache })
+    }
+
+    /// Whether this is the history of a remote, of which not all files are here.
+    pub(super) fn is_fetched(&self) -> bool {
+        self.cache.is_some()
     }
 
     /// The lockfiles that differ between two commits; without the older one, all that the newer one has.

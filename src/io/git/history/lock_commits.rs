@@ -8,7 +8,7 @@ use gix::{
 };
 
 use super::{
-    super::{CommitId, GitError, fetch::tree_error, local, signature, tree},
+    super::{CommitId, GitError, address, fetch, fetch::tree_error, local, signature, tree, tree::Absent},
     ledger::{Ledger, Step},
 };
 use crate::model::{
@@ -100,8 +100,18 @@ impl Ledger {
     /// [`GitError::Corrupt`] and others.
     pub fn snapshot(&self, commit: &CommitInfo) -> Result<Snapshot, GitError> {
         let folder = &self.lock[..self.lock.len() - 1];
-        tree::snapshot(&self.repository, CommitId(self.id(commit)), folder)
-            .map_err(|error| tree_error(&self.options, error))
+        let (commit, wrong) = (CommitId(self.id(commit)), |error| tree_error(&self.options, error));
+        match tree::snapshot(&self.repository, commit, folder, Absent::Missing).map_err(wrong) {
+            // A link may lead to a file beside those that came with the history.
+            Err(GitError::Corrupt { .. }) if self.is_fetched() => {
+                let read = |repository: &gix::Repository, absent| {
+                    tree::snapshot(repository, commit, folder, absent).map_err(wrong)
+                };
+                fetch::with_tree(&self.options, &address::parse(&self.options.url)?, commit, read)
+                    .map(|(_, files)| files)
+            }
+            result => result,
+        }
     }
 
     fn id(&self, commit: &CommitInfo) -> ObjectId {
