@@ -140,19 +140,8 @@ impl Ledger {
 
     /// A commit, as people name it.
     pub(super) fn info(&self, id: ObjectId) -> Result<CommitInfo, GitError> {
-        let mut infos = self.infos([id]);
+        let mut infos = infos(&mut self.objects(), &self.options, [id]);
         infos.pop().unwrap_or_else(|| Err(self.missing(id)))
-    }
-
-    /// Commits, as people name them, in the order in which they are asked for.
-    pub(super) fn infos(&self, ids: impl IntoIterator<Item = ObjectId>) -> Vec<Result<CommitInfo, GitError>> {
-        let ids: Vec<ObjectId> = ids.into_iter().collect();
-        let commits = self.objects().read(ids.iter().copied(), Kind::Commit);
-        let info = |id| {
-            let data = objects::get(&commits, id).map_err(|error| tree_error(&self.options, error))?;
-            info(id, &data).map_err(|error| local::corrupt(&self.options, &error))
-        };
-        ids.into_iter().map(info).collect()
     }
 
     /// What a walk needs of a commit; none when it is not here.
@@ -200,6 +189,21 @@ impl Ledger {
         let found = found.map_err(|error| local::corrupt(&self.options, &error))?;
         Ok(found.filter(|(kind, _)| *kind == EntryKind::Tree).map(|(_, id)| id))
     }
+}
+
+/// Commits, as people name them, in the order in which they are asked for.
+pub(super) fn infos(
+    objects: &mut Objects,
+    options: &Options,
+    ids: impl IntoIterator<Item = ObjectId>,
+) -> Vec<Result<CommitInfo, GitError>> {
+    let ids: Vec<ObjectId> = ids.into_iter().collect();
+    let commits = objects.read(ids.iter().copied(), Kind::Commit);
+    let info = |id| {
+        let data = objects::get(&commits, id).map_err(|error| tree_error(options, error))?;
+        info(id, &data).map_err(|error| local::corrupt(options, &error))
+    };
+    ids.into_iter().map(info).collect()
 }
 
 fn info(id: ObjectId, data: &[u8]) -> Result<CommitInfo, gix::Error> {

@@ -28,7 +28,7 @@ pub(super) type Found = HashMap<ObjectId, Result<Arc<[u8]>, String>>;
 /// repositories) is asked of gix one by one.
 pub(super) struct Objects {
     repository: gix::Repository,
-    packs: Vec<Pack>,
+    packs: Arc<Vec<Pack>>,
     known: Known,
     inflate: gix_zlib::Inflate,
     buffer: Vec<u8>,
@@ -44,7 +44,16 @@ type Place = Option<(usize, u64)>;
 
 impl Objects {
     pub(super) fn new(repository: gix::Repository) -> Self {
-        let packs = packs(&repository.objects.store_ref().path().join("pack"));
+        let packs = Arc::new(packs(&repository.objects.store_ref().path().join("pack")));
+        Self::of(repository, packs)
+    }
+
+    /// Another one of the same objects, for another thread.
+    pub(super) fn fork(&self) -> Self {
+        Self::of(self.repository.clone(), self.packs.clone())
+    }
+
+    fn of(repository: gix::Repository, packs: Arc<Vec<Pack>>) -> Self {
         Self { repository, packs, known: Known::default(), inflate: gix_zlib::Inflate::default(), buffer: Vec::new() }
     }
 

@@ -6,7 +6,7 @@ use gix::objs::Kind;
 use gix_pack::cache::DecodeEntry;
 
 /// How many bytes of objects are kept before the older half is dropped.
-const HALF: usize = 8 * 1024 * 1024;
+const HALF: usize = 4 * 1024 * 1024;
 
 /// An object's place: its pack's own number, and where its data begins there.
 type Place = (u32, u64);
