@@ -31,6 +31,11 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// The larder that is measured: `LARDER=target/release/larder` measures the one that people use.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("LARDER").unwrap_or_else(|| env!("CARGO_BIN_EXE_larder").into())
+}
+
 /// Runs a program to its end, again and again.
 fn time(runs: usize, mut program: impl FnMut() -> Command) -> Timing {
     let mut times = Vec::new();
@@ -122,7 +127,7 @@ fn answers(repository: &Path, runs: usize, environment: &str, digest: &str, size
             continue;
         }
         let timing = time(runs, || {
-            let mut larder = Command::new(env!("CARGO_BIN_EXE_larder"));
+            let mut larder = Command::new(program());
             larder.args(&arguments).arg("--repo").arg(repository).stderr(Stdio::null());
             larder
         });
