@@ -15,7 +15,7 @@ use crate::{
         manifest::Manifests,
         report::PassReport,
     },
-    pipeline::{Pass, RunError, render_locked},
+    pipeline::{Pass, RunError},
     stages::{commit_status, coverage, render},
 };
 
@@ -39,7 +39,6 @@ pub struct Announcer {
 /// An announcer at work.
 pub struct Announcing {
     sender: watch::Sender<Option<Arc<Subject>>>,
-    render: render::Options,
     last: Option<(Vec<String>, PassReport)>,
 }
 
@@ -73,14 +72,13 @@ impl Announcer {
     /// Tells how the pass's commit stands right now.
     pub async fn announce(&mut self, pass: &Pass) {
         let commits = pass.report.commit.iter().cloned().collect();
-        let subject = Subject { commits, outcome: passed(pass, &self.render) };
+        let subject = Subject { commits, outcome: passed(pass) };
         self.look(&subject).await;
     }
 
     /// Goes on beside the passes until `shutdown`.
     pub fn start(mut self, shutdown: &CancellationToken) -> Announcing {
         let (sender, mut receiver) = watch::channel(None::<Arc<Subject>>);
-        let render = self.render.clone();
         let shutdown = shutdown.clone();
         tokio::spawn(async move {
             let mut wait = SHORTEST;
@@ -103,7 +101,7 @@ impl Announcer {
                 }
             }
         });
-        Announcing { sender, render, last: None }
+        Announcing { sender, last: None }
     }
 
     /// Looks at the nodes, and tells what is new.
@@ -180,11 +178,11 @@ fn may_change(subject: &Subject, status: &CommitStatus) -> bool {
     }
 }
 
-fn passed(pass: &Pass, options: &render::Options) -> Outcome {
+fn passed(pass: &Pass) -> Outcome {
     Outcome::Passed(Box::new(Passed {
         report: pass.report.clone(),
         lock: pass.lock.lock.clone(),
-        manifests: render_locked(&pass.environments, &pass.lock, options),
+        manifests: pass.manifests.clone(),
     }))
 }
 
@@ -205,7 +203,7 @@ impl Announcing {
                     return;
                 }
                 self.last = Some(now);
-                passed(pass, &self.render)
+                passed(pass)
             }
         };
         if !commits.is_empty() {

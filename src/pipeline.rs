@@ -110,6 +110,8 @@ pub struct Pass {
     pub environments: Environments,
     /// What was done to the lock.
     pub lock: LockChange,
+    /// What the lock leads to; its objects are shared with the controller's memory.
+    pub manifests: Manifests,
     /// What was to be done to the target, with diffs.
     pub plan: Plan,
     /// What was done to it.
@@ -132,7 +134,7 @@ pub async fn pass<C: Cluster, K: Credentials>(
         prepared = prepare(world, memory, tip) => prepared?,
         () = ended(cancel) => return Err(Problem::new(Category::Io, "the pass was ended before it wrote anything").into()),
     };
-    let Prepared { locked, plan } = prepared;
+    let Prepared { locked, manifests, plan } = prepared;
     // 7. apply and prune (target)
     world.reach(Step::Apply).await;
     let applied = cluster::carry_out(&world.cluster, &plan, cancel).await;
@@ -149,12 +151,13 @@ pub async fn pass<C: Cluster, K: Credentials>(
         applied: &applied,
     });
     let requests = asked(world, memory) - before;
-    Ok(Pass { environments: locked.environments, lock: locked.change, plan, applied, report, requests })
+    Ok(Pass { environments: locked.environments, lock: locked.change, manifests, plan, applied, report, requests })
 }
 
 /// A pass that has written nothing to the target yet.
 struct Prepared {
     locked: Locked,
+    manifests: Manifests,
     plan: Plan,
 }
 
@@ -177,14 +180,14 @@ async fn prepare<C: Cluster, K: Credentials>(
     world.reach(Step::Lock).await;
     let locked = push::lock(world, memory, tip, snapshot, environments, resolution).await?;
     // 5. render (pure)
-    let manifests = memory
-        .take_manifests(&locked.commit)
-        .unwrap_or_else(|| render_locked(&locked.environments, &locked.change, &world.options.render));
+    let options = &world.options.render;
+    let Environments { environments, settings, templates, .. } = &locked.environments;
+    let manifests = memory.renderer(options).render(environments, settings, templates, &locked.change.lock, options);
     // 6. observe and diff (target)
     world.reach(Step::Plan).await;
     let revision = locked.commit.to_string();
-    let plan = compare(&world.cluster, &locked.environments, &locked.change, manifests, &revision).await?;
-    Ok(Prepared { locked, plan })
+    let plan = compare(&world.cluster, &locked.environments, &locked.change, manifests.clone(), &revision).await?;
+    Ok(Prepared { locked, manifests, plan })
 }
 
 /// Returns some time after the pass was cancelled, so that a push that is under way can end.

@@ -16,6 +16,7 @@ pub mod import;
 pub mod lint;
 pub mod load;
 pub mod lock;
+mod memo;
 pub mod plan;
 pub mod render;
 pub mod report;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     audit::{Moment, find, too_early},
-    record::{record, with_files},
+    record::{self, with_files},
 };
 use crate::{
     io::{
@@ -24,6 +24,7 @@ use crate::{
             self,
             holds::{self, Act},
         },
+        render::Renderer,
     },
 };
 
@@ -97,9 +98,9 @@ pub async fn carry_out(repository: &Arc<Repository>, order: &Order) -> Result<Do
         if order.mode == Mode::DryRun || change.files.is_empty() {
             return Ok(Done { commit: None, change });
         }
-        let recorded = record(&with_files(&snapshot, &change))?;
+        let next = load::load(&with_files(&snapshot, &change))?;
         let message = lock::message(&change, env!("CARGO_PKG_VERSION"));
-        let message = lock::with_manifests(&message, &recorded.digest);
+        let message = lock::with_manifests(&message, &record::digest(&next, &mut Renderer::default()));
         match repository.commit_and_push(&tip, &change.files, &message).await {
             Ok(git::Pushed::Commit(commit)) => return Ok(Done { commit: Some(commit), change }),
             Ok(git::Pushed::Nothing) => return Ok(Done { commit: None, change }),

@@ -11,13 +11,13 @@ use crate::{
     model::{
         failure::Failure,
         lock::Lock,
-        manifest::Manifests,
         registries::Registries,
         resolution::{Request, RequestKey, Resolution, Warnings},
         snapshot::Snapshot,
     },
     stages::{
         load::Environments,
+        render::{self, Renderer},
         resolve::{self, Answered, Refresh},
     },
 };
@@ -44,8 +44,8 @@ pub struct Memory {
     next_due: Option<Duration>,
     /// The files of the commit that was seen last.
     snapshot: Option<(git::CommitId, Arc<Snapshot>)>,
-    /// The manifests of the lock commit that was just made, as the pass would render them.
-    manifests: Option<(git::CommitId, Manifests)>,
+    /// What was rendered last, by the instance that it was rendered for: this larder's own, and the default one.
+    renderers: BTreeMap<String, Renderer>,
     client: Option<(Registries, Arc<RegistryClient>)>,
     /// Answers that moved something and are not in the tracked branch yet. Only kept where lock changes are proposed.
     moved: proposals::Moved,
@@ -74,7 +74,7 @@ impl Default for Memory {
             warned: BTreeMap::new(),
             next_due: None,
             snapshot: None,
-            manifests: None,
+            renderers: BTreeMap::new(),
             client: None,
             moved: proposals::Moved::new(),
             proposed: None,
@@ -182,14 +182,14 @@ impl Memory {
         self.snapshot = Some((commit, snapshot));
     }
 
-    /// Remembers the manifests of a commit, rendered with the pass's own options, for the same pass.
-    pub fn keep_manifests(&mut self, commit: git::CommitId, manifests: Manifests) {
-        self.manifests = Some((commit, manifests));
+    /// What renders with these options. It remembers what it has rendered last.
+    pub fn renderer(&mut self, options: &render::Options) -> &mut Renderer {
+        self.renderers.entry(options.instance.clone()).or_default()
     }
 
-    /// The manifests of that commit, if they were rendered for it already. They are forgotten in any case.
-    pub fn take_manifests(&mut self, commit: &git::CommitId) -> Option<Manifests> {
-        self.manifests.take().filter(|(of, _)| of == commit).map(|(_, manifests)| manifests)
+    /// What renders for what lock commits record, which is with the default options.
+    pub fn recorder(&mut self) -> &mut Renderer {
+        self.renderer(&render::Options::default())
     }
 
     /// The client for these registries: the former one while they stay the same, so that connections and tokens live on.

@@ -12,7 +12,11 @@ use super::{
 use crate::{
     io::{cluster::Cluster, forge, forge::Forge, git, registry::Credentials},
     model::{digest::Digest, failure::Problem, forge::Proposal, lock::LockChange, resolution::Resolution},
-    stages::{load::Environments, lock, review::markdown},
+    stages::{
+        load::{self, Environments},
+        lock,
+        review::markdown,
+    },
 };
 
 /// Proposes what has moved. What is in force, and is rendered, is the lock as the tracked branch has it.
@@ -31,8 +35,8 @@ pub(super) async fn propose<C: Cluster, K: Credentials>(
         Some(known) => Ok(known.place.clone()),
         None => {
             let parent = memory.snapshot(tip).filter(|_| !wanted.files.is_empty());
-            let recorded = parent.map(|snapshot| record::record(&record::with_files(&snapshot, &wanted)));
-            let digest = recorded.and_then(|recorded| Some(recorded.ok()?.digest));
+            let next = parent.and_then(|snapshot| load::load(&record::with_files(&snapshot, &wanted)).ok());
+            let digest = next.map(|next| record::digest(&next, memory.recorder()));
             let place = carry_out(world, tip, &settings.lock.branch, &wanted, (&fingerprint, digest.as_ref())).await;
             memory.has_proposed(place.as_ref().ok().map(|place| Proposed { fingerprint, place: place.clone() }));
             place

@@ -14,7 +14,7 @@ use crate::{
     },
     stages::{
         load::{self, Environments},
-        lock, render,
+        lock,
     },
 };
 
@@ -108,10 +108,9 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
         // From here on the environments are those that the commit will have; there may be many, so not both are kept.
         drop(environments);
         let mut next = record::with_files(&snapshot, &change);
-        let recorded = record::record(&next).map_err(RunError)?;
-        environments = recorded.environments;
+        environments = load::load(&next).map_err(RunError)?;
         let message = lock::message(&change, env!("CARGO_PKG_VERSION"));
-        let message = lock::with_manifests(&message, &recorded.digest);
+        let message = lock::with_manifests(&message, &record::digest(&environments, memory.recorder()));
         match world.repository.commit_and_push(&commit, &change.files, &message).await {
             Ok(git::Pushed::Nothing) => {
                 return Ok(Locked { commit, lock_commit: None, environments, change, problem: None, proposal: None });
@@ -122,9 +121,6 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
                 let next = Arc::new(next);
                 memory.has_seen(next.clone());
                 memory.keep(lock_commit, next);
-                if world.options.render == render::Options::default() {
-                    memory.keep_manifests(lock_commit, recorded.manifests);
-                }
                 return Ok(Locked {
                     commit: lock_commit,
                     lock_commit: Some(lock_commit),

@@ -1,39 +1,22 @@
 //! What a lock commit records of the manifests that it leads to.
 
-use super::render_locked;
 use crate::{
     model::{
         digest::Digest,
-        failure::Failure,
         lock::LockChange,
-        manifest::Manifests,
         snapshot::{Entry, Snapshot},
     },
     stages::{
-        load::{self, Environments},
-        render,
+        load::Environments,
+        render::{self, Renderer},
     },
 };
 
-/// A commit, rendered.
-pub struct Record {
-    /// The environments as the commit has them.
-    pub environments: Environments,
-    /// The digest of all manifests, rendered with the default options.
-    pub digest: Digest,
-    /// The manifests themselves, with those options.
-    pub manifests: Manifests,
-}
-
-/// Renders the files of a commit, and nothing else.
-///
-/// # Errors
-/// When they are no environment repository.
-pub fn record(snapshot: &Snapshot) -> Result<Record, Failure> {
-    let environments = load::load(snapshot)?;
-    let locked = LockChange { lock: environments.lock.clone(), ..LockChange::default() };
-    let manifests = render_locked(&environments, &locked, &render::Options::default());
-    Ok(Record { environments, digest: render::digest(&manifests), manifests })
+/// The digest of all manifests that a commit's files lead to, rendered with the default options. `renderer` only knows
+/// some of them already.
+pub fn digest(environments: &Environments, renderer: &mut Renderer) -> Digest {
+    let Environments { environments, settings, templates, lock, .. } = environments;
+    render::digest(&renderer.render(environments, settings, templates, lock, &render::Options::default()))
 }
 
 /// The files of a commit that is made on `parent`, known without fetching them.

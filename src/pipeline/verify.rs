@@ -21,7 +21,7 @@ use crate::{
         snapshot::Snapshot,
         verification::{Outcome, SignedBy, Verification, VerifiedCommit},
     },
-    stages::audit::Trailers,
+    stages::{audit::Trailers, load, render::Renderer},
 };
 
 /// What is to be checked, and whose signatures count.
@@ -157,10 +157,12 @@ fn rendered(
     let (sender, receiver) = mpsc::sync_channel::<(usize, Snapshot)>(2 * workers);
     let (receiver, digests) = (Mutex::new(receiver), Mutex::new(Vec::new()));
     let work = || {
+        // What is the same as in the commit that this worker had last is not rendered anew.
+        let mut renderer = Renderer::default();
         loop {
             let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((place, snapshot)) = next else { return };
-            let digest = record::record(&snapshot).map(|record| record.digest);
+            let digest = load::load(&snapshot).map(|environments| record::digest(&environments, &mut renderer));
             digests.lock().unwrap_or_else(PoisonError::into_inner).push((place, digest));
         }
     };

@@ -10,6 +10,7 @@ mod data;
 mod digest;
 mod document;
 mod engine;
+mod memo;
 pub mod names;
 mod seal;
 mod shards;
@@ -21,11 +22,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use self::digest::digest;
+pub use self::{digest::digest, memo::Renderer};
 
 use self::{
     data::{Common, EnvironmentContext, PullerData},
     engine::Engine,
+    memo::Last,
 };
 use super::bounds;
 use crate::model::{
@@ -66,19 +68,52 @@ pub fn render(
     lock: &Lock,
     options: &Options,
 ) -> Manifests {
-    let engine = Engine::new(templates);
+    every(&Engine::new(templates), &Inputs { environments, settings, templates, lock, options }, None)
+}
+
+/// What is rendered.
+#[derive(Clone, Copy)]
+struct Inputs<'a> {
+    environments: &'a Batch<Environment>,
+    settings: &'a Settings,
+    templates: &'a BTreeMap<String, String>,
+    lock: &'a Lock,
+    options: &'a Options,
+}
+
+/// Renders every owner, but those of `last` whose own inputs are the same; what all share is the same already.
+///
+/// What one owner's manifests depend on beside others' is held against all of them each time: bounds and collisions.
+fn every(engine: &Engine, inputs: &Inputs<'_>, mut last: Option<&mut Last>) -> Manifests {
+    let Inputs { environments, settings, lock, options, .. } = *inputs;
     let mut manifests = Manifests::new();
-    for name in tenant::known(environments, lock) {
-        if let Some(result) = tenant::render(&engine, name, settings, lock, options).transpose() {
+    for (name, list) in tenant::records(environments, lock) {
+        let result = list.and_then(|list| {
+            let make = || tenant::render(engine, name, settings, &list, options);
+            match &mut last {
+                Some(last) => last.tenants.get(name, |known| *known == list, || list.clone(), make),
+                None => make(),
+            }
+        });
+        if let Some(result) = result.transpose() {
             manifests.insert(Owner::Tenant(name.clone()), result);
         }
     }
     let mut out_of_bounds = bounds::check(environments, settings, lock);
     for (id, environment) in batch::succeeded(environments).filter(|(_, environment)| !environment.suspend) {
         let allowed = out_of_bounds.remove(id).map_or(Ok(()), Err);
-        let result = allowed
-            .and_then(|()| locked(lock.get(id), environment))
-            .and_then(|lockfile| Ok(render_environment(&engine, environment, settings, lockfile, options)?));
+        let result = allowed.and_then(|()| locked(lock.get(id), environment)).and_then(|lockfile| {
+            let make = || Ok(render_environment(engine, environment, settings, lockfile, options)?);
+            match &mut last {
+                Some(last) => last.environments.get(
+                    id,
+                    |(known, locked)| (known, locked) == (environment, lockfile),
+                    || (environment.clone(), lockfile.clone()),
+                    make,
+                ),
+                None => make(),
+            }
+        });
         manifests.insert(Owner::Environment(id.clone()), result);
     }
     collisions::refuse(&mut manifests);

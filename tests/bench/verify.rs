@@ -10,8 +10,8 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Instant
 use larder::{
     io::git::{Checkout, CommitId, Credentials, Draft, Identity, Options, Pushed, Repository, Tip, Trust},
     model::{digest::Digest, snapshot::Entry},
-    pipeline::record::record,
-    stages::lock::with_manifests,
+    pipeline::record,
+    stages::{load::load, lock::with_manifests, render::Renderer},
 };
 
 const SETTINGS: &str =
@@ -79,13 +79,14 @@ fn main() {
     let mut larder = begin(folder.path(), environments);
     let Ok(Tip::Commit(mut parent)) = larder.tip() else { panic!("no commit") };
     let mut snapshot = larder.fetch(&parent).unwrap();
+    let mut renderer = Renderer::default();
     let path = |n: usize| format!("lock/research/e{}.yaml", n % environments);
     let mut lock = |files: BTreeMap<String, Option<Vec<u8>>>, parent: CommitId| {
         for (path, bytes) in &files {
             snapshot.files.insert(path.clone(), Entry::File(bytes.clone().unwrap_or_default().into()));
         }
         let text = format!("lock: bench\n\n- a\n\nLarder-Version: {}\n", env!("CARGO_PKG_VERSION"));
-        let message = with_manifests(&text, &record(&snapshot).unwrap().digest);
+        let message = with_manifests(&text, &record::digest(&load(&snapshot).unwrap(), &mut renderer));
         let draft = Draft { parent, changes: &files, message: &message, seconds: 1_780_000_000 };
         let Ok(Pushed::Commit(commit)) = larder.commit_and_push(&draft) else { panic!("not pushed") };
         commit

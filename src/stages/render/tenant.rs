@@ -1,6 +1,6 @@
 //! A tenant's own objects: its namespace and its records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Options, checked_instance,
@@ -19,9 +19,28 @@ use crate::model::{
     settings::{Settings, Tenant},
 };
 
-/// The tenants with an environment, or with something in the lock, in order.
-pub fn known<'a>(environments: &'a Batch<Environment>, lock: &'a Lock) -> BTreeSet<&'a Name> {
-    environments.keys().chain(lock.keys()).map(|id| &id.tenant).collect()
+/// The tenants with an environment, or with something in the lock, and their records: a line `reference@digest` for each
+/// locked image, sorted; of environments whose file is broken, too.
+///
+/// A lockfile that cannot be read is a failure: records without its images would say that they are gone.
+pub fn records<'a>(
+    environments: &'a Batch<Environment>,
+    lock: &'a Lock,
+) -> BTreeMap<&'a Name, Result<String, Failure>> {
+    let mut lines: BTreeMap<&Name, Result<BTreeSet<String>, Failure>> =
+        environments.keys().map(|id| (&id.tenant, Ok(BTreeSet::new()))).collect();
+    for (id, lockfile) in lock {
+        let lines = lines.entry(&id.tenant).or_insert_with(|| Ok(BTreeSet::new()));
+        match (lines, lockfile) {
+            (Ok(lines), Ok(Lockfile { images })) => {
+                lines.extend(images.values().map(|image| image.reference.pinned(&image.digest)));
+            }
+            (lines @ Ok(_), Err(failure)) => *lines = Err(failure.clone()),
+            (Err(_), _) => {}
+        }
+    }
+    let joined = |lines: BTreeSet<String>| lines.into_iter().collect::<Vec<_>>().join("\n");
+    lines.into_iter().map(|(name, lines)| (name, lines.map(joined))).collect()
 }
 
 /// The tenant as `larder.yaml` declares it.
@@ -33,15 +52,14 @@ pub fn declared<'a>(settings: &'a Settings, name: &Name) -> Result<&'a Tenant, P
 }
 
 /// The tenant's objects: its namespace from its first environment on, since pull secrets must be put there before
-/// anything can be locked, and its records as soon as an image is locked. None for an undeclared tenant with no lock.
+/// anything can be locked, and its records, the `list`, as soon as an image is locked. None for an undeclared tenant with no lock.
 pub fn render(
     engine: &Engine,
     name: &Name,
     settings: &Settings,
-    lock: &Lock,
+    list: &str,
     options: &Options,
 ) -> Result<Option<Vec<Manifest>>, Failure> {
-    let list = list(name, lock)?;
     let tenant = match declared(settings, name) {
         Ok(tenant) if list.is_empty() && !tenant.create_namespace => return Ok(None),
         Err(_) if list.is_empty() => return Ok(None),
@@ -51,7 +69,7 @@ pub fn render(
     let owner = Owner::Tenant(name.clone());
     let context = TenantContext {
         common: Common::new(instance, name, tenant),
-        records: RecordsData { name: &settings.records.name, list: &list },
+        records: RecordsData { name: &settings.records.name, list },
     };
     let mut manifests = Vec::new();
     if tenant.create_namespace {
@@ -63,16 +81,4 @@ pub fn render(
         manifests.push(make(engine, engine::RECORDS, &context, &expected, &owner, instance)?);
     }
     Ok(Some(manifests))
-}
-
-/// A line `reference@digest` for each locked image of the tenant, sorted; of environments whose file is broken, too.
-///
-/// A lockfile that cannot be read is a failure: records without its images would say that they are gone.
-fn list(tenant: &Name, lock: &Lock) -> Result<String, Failure> {
-    let mut lines = BTreeSet::new();
-    for (_, lockfile) in lock.iter().filter(|(id, _)| id.tenant == *tenant) {
-        let Lockfile { images } = lockfile.as_ref().map_err(Clone::clone)?;
-        lines.extend(images.values().map(|image| image.reference.pinned(&image.digest)));
-    }
-    Ok(lines.into_iter().collect::<Vec<_>>().join("\n"))
 }

@@ -2,6 +2,7 @@
 
 pub(in crate::stages) mod fixture;
 mod injection;
+mod memo;
 mod overrides;
 mod shapes;
 mod tenancy;

@@ -8,8 +8,8 @@ use larder::{
         digest::Digest,
         snapshot::{Entry, Snapshot},
     },
-    pipeline::record::record,
-    stages::lock::with_manifests,
+    pipeline::record,
+    stages::{load::load, lock::with_manifests, render::Renderer},
 };
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ impl History {
         for (path, bytes) in files {
             next.files.insert(path.clone(), Entry::File(bytes.clone().unwrap_or_default().into()));
         }
-        record(&next).unwrap().digest
+        record::digest(&load(&next).unwrap(), &mut Renderer::default())
     }
 
     /// A controller's lock commit, or one that looks like it.
