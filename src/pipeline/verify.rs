@@ -21,7 +21,7 @@ use crate::{
         snapshot::Snapshot,
         verification::{Outcome, SignedBy, Verification, VerifiedCommit},
     },
-    stages::{audit::Trailers, load, render::Renderer},
+    stages::{audit::Trailers, load::Loader, render::Renderer},
 };
 
 /// What is to be checked, and whose signatures count.
@@ -157,12 +157,12 @@ fn rendered(
     let (sender, receiver) = mpsc::sync_channel::<(usize, Snapshot)>(2 * workers);
     let (receiver, digests) = (Mutex::new(receiver), Mutex::new(Vec::new()));
     let work = || {
-        // What is the same as in the commit that this worker had last is not rendered anew.
-        let mut renderer = Renderer::default();
+        // What is the same as in the commit that this worker had last is neither read nor rendered anew.
+        let (mut loader, mut renderer) = (Loader::default(), Renderer::default());
         loop {
             let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((place, snapshot)) = next else { return };
-            let digest = load::load(&snapshot).map(|environments| record::digest(&environments, &mut renderer));
+            let digest = loader.load(&snapshot).map(|environments| record::digest(&environments, &mut renderer));
             digests.lock().unwrap_or_else(PoisonError::into_inner).push((place, digest));
         }
     };

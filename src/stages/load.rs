@@ -10,6 +10,7 @@ mod environment;
 mod file;
 mod identity;
 pub(super) mod located;
+mod memo;
 mod placement;
 mod policy;
 mod registries;
@@ -28,13 +29,19 @@ use crate::model::{
     failure::{Category, Failure, Problem},
     lint::{Allowed, Lint},
     lock::{Lock, Lockfile},
+    name::EnvironmentId,
     settings::Settings,
     snapshot::{Entry, Snapshot},
 };
 
 use super::{lint, lock};
 
-use self::identity::{Claim, Identities};
+pub use self::memo::Loader;
+
+use self::{
+    identity::{Claim, Identities},
+    memo::Last,
+};
 
 /// Where the settings are.
 pub(super) const SETTINGS: &str = "larder.yaml";
@@ -63,20 +70,34 @@ pub struct Environments {
 /// touches nothing.
 pub fn load(snapshot: &Snapshot) -> Result<Environments, Failure> {
     let (settings, everywhere) = load_settings(snapshot)?;
+    read(snapshot, settings, everywhere, None)
+}
+
+/// Reads all but the settings, and of `last` nothing anew that is the same.
+fn read(
+    snapshot: &Snapshot,
+    settings: Settings,
+    everywhere: BTreeSet<Lint>,
+    mut last: Option<&mut Last>,
+) -> Result<Environments, Failure> {
     let mut allowed = Allowed { everywhere, ..Allowed::default() };
     let templates = load_templates(snapshot)?;
     let Identities { claims, strays } = identity::identities(snapshot, &settings);
-    let lock = load_lock(snapshot);
-    let mut environments: Batch<Environment> = claims
-        .into_iter()
-        .map(|(id, claim)| {
-            let result = match claim {
-                Claim::File { path, entry } => environment::load(&id, path, entry, &settings, &mut allowed),
-                Claim::Broken(failure) => Err(failure),
-            };
-            (id, result)
-        })
-        .collect();
+    let lock = load_lock(snapshot, last.as_deref_mut());
+    let mut environments = Batch::new();
+    for (id, claim) in claims {
+        let result = match claim {
+            Claim::File { path, entry } => load_environment(&id, (path, entry), &settings, last.as_deref_mut()),
+            Claim::Broken(failure) => Err(failure),
+        };
+        let result = result.map(|(environment, own)| {
+            if !own.is_empty() {
+                allowed.environments.insert(id.clone(), own);
+            }
+            environment
+        });
+        environments.insert(id, result);
+    }
     bounds::count_images(&mut environments, &settings, &lock, snapshot);
     let warnings = lint::lint(&settings, &environments, &allowed, snapshot);
     Ok(Environments { lock, settings, environments, templates, warnings, strays })
@@ -109,12 +130,28 @@ fn load_templates(snapshot: &Snapshot) -> Result<BTreeMap<String, String>, Failu
     Failure::of(problems).map_or(Ok(templates), Err)
 }
 
+fn load_environment(
+    id: &EnvironmentId,
+    (path, entry): (&str, &Entry),
+    settings: &Settings,
+    last: Option<&mut Last>,
+) -> Result<environment::Read, Failure> {
+    let make = || environment::load(id, path, entry, settings);
+    let Some(last) = last else { return make() };
+    let is_same = |(of, known): &(String, Entry)| of == path && known == entry;
+    last.environments.get(id, is_same, || (path.to_owned(), entry.clone()), make)
+}
+
 /// Other files below `lock/` are left alone: what larder writes there it can also name.
-fn load_lock(snapshot: &Snapshot) -> Lock {
-    snapshot
-        .under("lock")
-        .filter_map(|(path, entry)| Some((identity::of_lockfile(path)?, load_lockfile(path, entry))))
-        .collect()
+fn load_lock(snapshot: &Snapshot, mut last: Option<&mut Last>) -> Lock {
+    let mut read = |path: &str, entry: &Entry| match &mut last {
+        Some(last) => {
+            let make = || load_lockfile(path, entry);
+            last.lockfiles.get(&path.to_owned(), |known| known == entry, || entry.clone(), make)
+        }
+        None => load_lockfile(path, entry),
+    };
+    snapshot.under("lock").filter_map(|(path, entry)| Some((identity::of_lockfile(path)?, read(path, entry)))).collect()
 }
 
 fn load_lockfile(path: &str, entry: &Entry) -> Result<Lockfile, Failure> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{
     environment::{Environment, Image, Placement, Range, Resources},
     failure::{Category, Failure, Problem},
-    lint::{Allowed, Lint},
+    lint::Lint,
     name::EnvironmentId,
     resolution::Platform,
     settings::Settings,
@@ -33,28 +33,21 @@ pub const MAX_NODES: usize = 20_000;
 /// The label of every Linux node. Source: <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
 const EVERY_LINUX_NODE: (&str, &str) = ("kubernetes.io/os", "linux");
 
+/// An environment, and the lints that its file allows.
+pub type Read = (Environment, BTreeSet<Lint>);
+
 /// Reads the file of the environment `id`.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn load(
-    id: &EnvironmentId,
-    path: &str,
-    entry: &Entry,
-    settings: &Settings,
-    allowed: &mut Allowed,
-) -> Result<Environment, Failure> {
+pub fn load(id: &EnvironmentId, path: &str, entry: &Entry, settings: &Settings) -> Result<Read, Failure> {
     let source = text::read(path, entry)?;
     let tenant = settings.tenants.get(&id.tenant).ok_or_else(|| identity::undeclared(id, path, settings))?;
     let folder = Folder { name: &id.tenant, tenant };
     let (spec, mut check) = dialect::read(&source, folder)?;
-    let allow: BTreeSet<Lint> = spec.allow.iter().flatten().copied().collect();
+    let allowed: BTreeSet<Lint> = spec.allow.iter().flatten().copied().collect();
     let environment = environment(&mut check, id, path, spec, settings, folder);
-    let environment = check.finish(Some(environment))?;
-    if !allow.is_empty() {
-        allowed.environments.insert(id.clone(), allow);
-    }
-    Ok(environment)
+    Ok((check.finish(Some(environment))?, allowed))
 }
 
 fn environment(
