@@ -1,15 +1,9 @@
 //! Cases of the importers: each folder of `tests/cases/import` has files of one format, named by `format`, and what they
 //! come to. A `larder.yaml` among them is that of the environment repository.
-//!
-//! `UPDATE=1 cargo test --test it` writes the expectations anew.
 
 mod verb;
 
-use std::{
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, fs, path::Path};
 
 use larder::{
     model::{
@@ -22,6 +16,8 @@ use larder::{
         load::{Environments, load},
     },
 };
+
+use crate::cases;
 
 /// Stands for every password in the cases; nothing that is printed or written may hold it.
 const CANARY: &str = "canary-5f1c";
@@ -39,16 +35,11 @@ fn tenant() -> Name {
 
 #[test]
 fn cases() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/import");
-    let mut cases: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    assert!(!cases.is_empty());
-    let wrong: Vec<String> = cases.iter().filter_map(|case| check(case)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    cases::for_each("import", found);
 }
 
-/// Compares one case with its `expected.txt`; the difference, if there is one.
-fn check(case: &Path) -> Option<String> {
+/// What a case comes to, once it is checked that nothing broken is written and no password shown.
+fn found(case: &Path) -> String {
     let mut names: Vec<String> =
         fs::read_dir(case).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -67,15 +58,7 @@ fn check(case: &Path) -> Option<String> {
     assert!(environments.strays.is_empty(), "{}: {:?}", case.display(), environments.strays);
     let found = show(&imported);
     assert!(!found.contains(CANARY), "{}: a password is shown", case.display());
-    let path = case.join("expected.txt");
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, &found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    (expected != found).then(|| {
-        let diff = similar::TextDiff::from_lines(&expected, &found);
-        format!("{}\n{}", case.display(), diff.unified_diff().context_radius(3))
-    })
+    found
 }
 
 fn load_files(settings: &str, imported: &Imported) -> Environments {
@@ -123,8 +106,7 @@ fn the_order_of_files_does_not_matter() {
 /// Every format on every case's inputs: what is no such file is a problem or a note, never a panic.
 #[test]
 fn no_file_of_another_format_is_taken() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/import");
-    let cases = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let cases = fs::read_dir(cases::folder("import")).unwrap().map(|entry| entry.unwrap().path());
     // There it is the files that are not of the case's own format.
     for case in cases.filter(|case| !case.ends_with("bad")) {
         let own: Format = fs::read_to_string(case.join("format")).unwrap().trim().parse().unwrap();

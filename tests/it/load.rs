@@ -1,18 +1,11 @@
 //! Cases of the load stage: each folder of `tests/cases/load` is an environment repository with what is read from it.
-//!
-//! `UPDATE=1 cargo test --test it` writes the expectations anew.
 
 mod guide;
 mod identity;
 mod isolation;
 mod odd;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use larder::{
     diagnostics::{Severity, Style, render},
@@ -26,29 +19,11 @@ use larder::{
     stages::load::{Environments, load},
 };
 
+use crate::cases;
+
 #[test]
 fn cases() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/load");
-    let mut cases: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    assert!(!cases.is_empty());
-    let wrong: Vec<String> = cases.iter().filter_map(|case| check(case)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Compares one case with its `expected.txt`; the difference, if there is one.
-fn check(case: &Path) -> Option<String> {
-    let found = show(&load(&snapshot(case)));
-    let path = case.join("expected.txt");
-    // The same flag for every folder of cases; not the program's own configuration.
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, &found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    (expected != found).then(|| {
-        let diff = similar::TextDiff::from_lines(&expected, &found);
-        format!("{}\n{}", case.display(), diff.unified_diff().context_radius(3))
-    })
+    cases::for_each("load", |case| show(&load(&snapshot(case))));
 }
 
 pub fn snapshot(case: &Path) -> Snapshot {

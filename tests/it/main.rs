@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read where the cluster is")]
 
 mod audit;
+mod cases;
 mod cluster;
 mod forge;
 mod generated;

@@ -1,12 +1,6 @@
 //! Cases of the render stage: each folder of `tests/cases/render` is an environment repository with what comes of it.
-//!
-//! `UPDATE=1 cargo test --test it` writes the expectations anew.
 
-use std::{
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, path::Path};
 
 use larder::{
     diagnostics::{Severity, Style, render as show_problem},
@@ -22,30 +16,11 @@ use larder::{
     },
 };
 
-use super::load::snapshot;
+use crate::{cases, load::snapshot};
 
 #[test]
 fn cases() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/render");
-    let mut cases: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    assert!(!cases.is_empty());
-    let wrong: Vec<String> = cases.iter().filter_map(|case| check(case)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Compares one case with its `expected.txt`; the difference, if there is one.
-fn check(case: &Path) -> Option<String> {
-    let found = show(&manifests(&load(&snapshot(case)).unwrap()));
-    let path = case.join("expected.txt");
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, &found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    (expected != found).then(|| {
-        let diff = similar::TextDiff::from_lines(&expected, &found);
-        format!("{}\n{}", case.display(), diff.unified_diff().context_radius(3))
-    })
+    cases::for_each("render", |case| show(&manifests(&load(&snapshot(case)).unwrap())));
 }
 
 fn manifests(environments: &Environments) -> Manifests {
