@@ -81,7 +81,7 @@ pub fn quantity(text: &str) -> Result<f64, Problem> {
         _ => f64::NAN,
     };
     let value = number.parse().unwrap_or(f64::NAN) * factor;
-    if value > 0.0 {
+    if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
         Err(schema(
@@ -254,6 +254,7 @@ mod tests {
 
     #[test]
     fn quantities() {
+        let endless = "9".repeat(400);
         for (text, expected) in [
             ("2G", Some(2e9)),
             ("512Mi", Some(536_870_912.0)),
@@ -269,6 +270,9 @@ mod tests {
             ("1.2.3", None),
             ("inf", None),
             ("NaN", None),
+            ("2P", Some(2e15)),
+            ("1Pi", Some(1_125_899_906_842_624.0)),
+            (endless.as_str(), None),
         ] {
             assert_eq!(quantity(text).ok(), expected, "{text}");
         }

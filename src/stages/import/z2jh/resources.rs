@@ -1,6 +1,9 @@
 //! Memory and CPUs for the spawn menu.
 
-use crate::model::environment::{Range, Resources};
+use crate::{
+    model::environment::{Range, Resources},
+    stages::load::values,
+};
 
 use super::super::{cursor::Cursor, draft::Collected};
 
@@ -34,12 +37,15 @@ impl Found {
         let mut range = |what: &str, guarantee: &Option<String>, limit: &Option<String>| {
             let mut known = |text: &Option<String>| {
                 let text = text.clone()?;
-                let value = quantity(&text);
-                if value.is_none() {
-                    let why = format!("the {what} `{text}` is no quantity above 0, so it is left out");
-                    collected.leave_out(place, why);
+                // By the rules for the file that is written: else it would be refused.
+                match values::quantity(&text) {
+                    Ok(value) => Some((text, value)),
+                    Err(_) => {
+                        let why = format!("the {what} `{text}` is no quantity above 0, so it is left out");
+                        collected.leave_out(place, why);
+                        None
+                    }
                 }
-                value.map(|value| (text, value))
             };
             let (mut guarantee, limit) = (known(guarantee), known(limit));
             if let (Some((_, low)), Some((_, high))) = (&guarantee, &limit)
@@ -57,24 +63,4 @@ impl Found {
             cpu: range("cpu", cpu_guarantee, cpu_limit),
         }
     }
-}
-
-/// A quantity in KubeSpawner's words: a number with `K`, `M`, `G`, `T` (there powers of 1024), or Kubernetes' own unit.
-fn quantity(text: &str) -> Option<f64> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let factor = match unit {
-        "" => 1.0,
-        "m" => 1e-3,
-        "k" | "K" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "Ki" => 1024.0,
-        "Mi" => 1_048_576.0,
-        "Gi" => 1_073_741_824.0,
-        "Ti" => 1_099_511_627_776.0,
-        _ => return None,
-    };
-    number.parse::<f64>().ok().map(|number| number * factor).filter(|value| *value > 0.0 && value.is_finite())
 }
