@@ -137,10 +137,7 @@ fn environment(settings: &Settings<'_>, collected: &mut Collected) {
     let nodes = Nodes::new(&parts.selector, &parts.required, parts.tolerations);
     let mut draft = Draft::new(&settings.name, &settings.place, nodes);
     if let Some((place, hours)) = settings.values.get("CACHING_INTERVAL_HOURS") {
-        draft.refresh = submarine::refresh(hours);
-        if draft.refresh.is_none() {
-            collected.leave_out(place, "this is no number of hours above 0, so the default is used");
-        }
+        draft.refresh = submarine::refresh(place, Some(hours), collected);
     }
     let secrets = settings.values.get("IMAGE_PULL_SECRETS").map(|(_, text)| text.as_str()).unwrap_or_default();
     let secrets: Vec<String> =

@@ -27,10 +27,7 @@ pub fn pullers(input: &Input, namespace: &str, collected: &mut Collected) {
         let selector = nodes::selector(spec.get("nodeSelector").as_ref());
         let mut draft = Draft::new(&name, &object, Nodes::new(&selector, &[], Vec::new()));
         if let Some(hours) = spec.get("refreshHours") {
-            match hours.text().as_deref().and_then(refresh) {
-                Some(refresh) => draft.refresh = Some(refresh),
-                None => collected.leave_out(&hours, "this is no number of hours above 0, so the default is used"),
-            }
+            draft.refresh = refresh(&hours, hours.text().as_deref(), collected);
         }
         let images = spec.get("images").map(|images| images.items()).unwrap_or_default();
         if images.is_empty() {
@@ -55,8 +52,17 @@ fn puller_image(item: &Cursor<'_>, name: &str, namespace: &str, draft: &mut Draf
     draft.add(place.place(), DraftImage { name: image, reference, pull_secret, title: None }, notes);
 }
 
-/// Hours as a time with a unit: `2` or `"2"` is `2h`, `0.5` is `30m`.
-pub fn refresh(hours: &str) -> Option<String> {
+/// Hours as a time with a unit. What is none is left out.
+pub fn refresh(place: &Cursor<'_>, hours: Option<&str>, collected: &mut Collected) -> Option<String> {
+    let refresh = hours.and_then(time);
+    if refresh.is_none() {
+        collected.leave_out(place, "this is no number of hours above 0, so the default is used");
+    }
+    refresh
+}
+
+/// `2` is `2h`, `0.5` is `30m`.
+fn time(hours: &str) -> Option<String> {
     let hours: f64 = hours.trim().parse().ok()?;
     let minutes = (hours * 60.0).round();
     if !(1.0..=527_040.0).contains(&minutes) {
@@ -119,7 +125,7 @@ fn environment(spec: &Cursor<'_>, namespace: &str, collected: &mut Collected) {
 
 #[cfg(test)]
 mod tests {
-    use super::refresh;
+    use super::time;
 
     #[test]
     fn hours() {
@@ -136,7 +142,7 @@ mod tests {
             ("1e9", None),
             ("", None),
         ] {
-            assert_eq!(refresh(hours).as_deref(), expected, "{hours}");
+            assert_eq!(time(hours).as_deref(), expected, "{hours}");
         }
     }
 }
