@@ -305,7 +305,15 @@ impl Repository {
     /// # Errors
     /// As [`Self::ledger`].
     pub fn trace(&mut self, tip: &CommitId, paths: BTreeSet<String>, limit: usize) -> Result<Trace, GitError> {
+        self.latest(tip, limit)?.trace(paths, limit)
+    }
+
+    /// As [`Self::ledger`], with the latest `limit` commits only, if they are elsewhere.
+    ///
+    /// # Errors
+    /// As [`Self::ledger`].
+    pub fn latest(&mut self, tip: &CommitId, limit: usize) -> Result<Ledger, GitError> {
         let reach = (history::LATEST.0, limit.max(history::LATEST.1));
-        Ledger::open(&self.options, &self.address, &self.path, self.branch(), *tip, reach)?.trace(paths, limit)
+        Ledger::open(&self.options, &self.address, &self.path, self.branch(), *tip, reach)
     }
 }

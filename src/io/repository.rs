@@ -130,6 +130,20 @@ impl Repository {
         self.blocking(move |repository| repository.trace(&tip, paths, limit)).await
     }
 
+    /// What `read` ends with, given the latest `limit` commits below `tip`. See [`git::Repository::latest`].
+    ///
+    /// # Errors
+    /// [`GitError`].
+    pub async fn latest<T: Send + 'static>(
+        &self,
+        tip: &CommitId,
+        limit: usize,
+        read: impl FnOnce(&Ledger) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, GitError> {
+        let tip = *tip;
+        self.blocking(move |repository| read(&repository.latest(&tip, limit)?)).await
+    }
+
     async fn blocking<T: Send + 'static>(&self, call: impl FnOnce(&mut git::Repository) -> T + Send + 'static) -> T {
         let repository = self.0.clone();
         let call = move || call(&mut repository.lock().unwrap_or_else(PoisonError::into_inner));

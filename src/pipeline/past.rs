@@ -1,6 +1,6 @@
 //! The lock computed anew in the light of its own history, which is asked only where it matters.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::ControlFlow};
 
 use super::{LockMode, Memory, World};
 use crate::{
@@ -13,10 +13,10 @@ use crate::{
         resolution::Resolution,
     },
     stages::{
-        load::Environments,
+        load::{self, Environments},
         lock::{
             self,
-            past::{self, Past, Questions},
+            past::{self, Past, Questions, Wishes},
             verdict::Evidence,
         },
     },
@@ -93,7 +93,7 @@ pub async fn ask(
         let (past, open) = past::past(questions, old, &trace.steps);
         found = past;
         if !open || trace.end == WalkEnd::Start {
-            return Ok(found);
+            return without_later_wishes(repository, commit, (questions, old), found).await;
         }
     }
     tracing::info!(
@@ -101,4 +101,29 @@ pub async fn ask(
         "some locked digests are older than what is looked at; nobody took them back lately"
     );
     Ok(found)
+}
+
+/// The same without the reversals after which the image's file has asked for what is locked, and now asks for something
+/// else: then it is the file that was changed last.
+async fn without_later_wishes(
+    repository: &Repository,
+    commit: &git::CommitId,
+    (questions, old): (&Questions, &Lock),
+    mut past: Past,
+) -> Result<Past, Problem> {
+    let mut wishes = Wishes::new(questions, old, &past);
+    if !wishes.is_settled() {
+        let read = move |ledger: &git::Ledger| {
+            ledger.states(DEPTHS[0], &mut |snapshot| {
+                // What cannot be read tells nothing.
+                if let Ok(then) = load::load(&snapshot) {
+                    wishes.see(&then.environments, &then.lock);
+                }
+                if wishes.is_settled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            Ok(wishes)
+        };
+        repository.latest(commit, DEPTHS[0], read).await?.take_away(&mut past);
+    }
+    Ok(past)
 }

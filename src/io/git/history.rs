@@ -5,6 +5,7 @@ mod ledger;
 mod lock_commits;
 mod objects;
 mod revision;
+mod states;
 mod trace;
 mod walk;
 

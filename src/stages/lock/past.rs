@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod tests;
+mod wishes;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,6 +26,8 @@ use crate::{
     },
     stages::history::lockfiles::{Images, Lockfiles},
 };
+
+pub use wishes::Wishes;
 
 /// As much of a person's name as a reason holds, in characters.
 const LONGEST_NAME: usize = 60;

@@ -165,6 +165,35 @@ fn rollback_brings_the_tag_back_and_keeps_it() {
 }
 
 /// A colleague pushes while a hold is pushed: it is computed anew on theirs. A refusal is told in the remote's words.
+// The newest wish counts: who takes a change of the file and its lock back, and asks for it anew later, gets it, whoever
+// looks; who takes the lock alone back does not.
+#[test]
+fn a_file_that_is_changed_after_a_reversal_is_followed() {
+    let world = World::new("anew", &["research"]);
+    let (old, new) = (format!("{}:1", world.image("notebook")), format!("{}:2", world.image("notebook")));
+    let digests = world.push_images(&[], &[&old, &new]);
+    let target = ["--target", "dir:out"];
+    let file = |reference: &str| environment(&[("notebook", reference)], "");
+    world.commit(&[(FILE, &file(&old))], "One");
+    assert!(world.pass(&target).well);
+    world.commit(&[(FILE, &file(&new))], "Two");
+    assert!(world.pass(&target).well);
+    // The lock, and then the file; nobody holds anything.
+    world.revert("HEAD");
+    world.commit(&[(FILE, &file(&old))], "One again");
+    let before = commits(&world);
+    assert!(world.pass(&target).well);
+    assert_eq!((commits(&world), locked(&world)), (before, digests[&old].clone()));
+    world.commit(&[(FILE, &file(&new))], "Two again");
+    assert!(world.pass(&target).well);
+    assert_eq!(locked(&world), digests[&new], "{}", subject(&world));
+
+    world.revert("HEAD");
+    world.commit(&[("README.md", "Something else.\n")], "Read me");
+    assert!(world.pass(&target).well);
+    assert_eq!((subject(&world).as_str(), locked(&world)), ("lock: hold research/x notebook at 1", digests[&old].clone()));
+}
+
 #[test]
 fn a_hold_that_is_overtaken_is_made_anew() {
     let (world, _) = one_image("overtaken", "");
