@@ -190,8 +190,11 @@ fn a_file_that_is_changed_after_a_reversal_is_followed() {
 
     world.revert("HEAD");
     world.commit(&[("README.md", "Something else.\n")], "Read me");
-    assert!(world.pass(&target).well);
-    assert_eq!((subject(&world).as_str(), locked(&world)), ("lock: hold research/x notebook at 1", digests[&old].clone()));
+    assert!(!world.pass(&target).well, "the file asks for something else than what is held");
+    assert_eq!(
+        (subject(&world).as_str(), locked(&world)),
+        ("lock: hold research/x notebook at 1", digests[&old].clone())
+    );
 }
 
 #[test]
