@@ -13,7 +13,7 @@ use std::{
 use crate::{
     io::{
         git::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS},
-        links::{Node, resolve},
+        links::{Node, is_followed, resolve},
     },
     model::{
         failure::{Category, Problem},
@@ -118,7 +118,9 @@ impl Reader<'_> {
         };
         if metadata.is_symlink() {
             let target = fs::read_link(path).map_err(fail)?.to_string_lossy().into_owned();
-            self.links.push((name.clone(), target.clone()));
+            if is_followed(&name) {
+                self.links.push((name.clone(), target.clone()));
+            }
             self.snapshot.files.insert(name, Entry::Link(target));
         } else if metadata.is_dir() && depth > 0 && path.join(".git").symlink_metadata().is_ok() {
             self.snapshot.files.insert(name, Entry::Submodule);
@@ -219,6 +221,7 @@ mod tests {
         ] {
             symlink(target, root.join("environments").join(link)).unwrap();
         }
+        symlink("../../other/y.yaml", root.join("lock/a/link.yaml")).unwrap();
         let snapshot = snapshot(&root).unwrap();
         let link = |target: &str| Some(Entry::Link(target.into()));
         let file = |text: &str| Some(Entry::File(text.as_bytes().into()));
@@ -227,6 +230,7 @@ mod tests {
             ("environments/a/x.yaml", file("environments/a/x.yaml")),
             ("templates/p.yaml.j2", file("templates/p.yaml.j2")),
             ("lock/a/x.yaml", file("lock/a/x.yaml")),
+            ("lock/a/link.yaml", link("../../other/y.yaml")),
             ("other/y.yaml", None),
             ("environments/sub", Some(Entry::Submodule)),
             ("environments/sub/z.yaml", None),

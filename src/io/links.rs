@@ -15,6 +15,12 @@ pub(crate) enum Node {
     Link(String),
 }
 
+/// Whether a link at `path` (from the root of the environment repository) is followed at all. Not in place of a lockfile:
+/// its changes would be changes of another file, which no history of the lock shows and nobody verifies.
+pub(crate) fn is_followed(path: &str) -> bool {
+    !path.starts_with("lock/")
+}
+
 /// Follows the link at `path`, whose target is `target`, to a file of the same tree, and gives that file's path.
 ///
 /// `look` tells what a path from the root holds, or `None` where there is nothing (or something else). The result is

@@ -9,7 +9,7 @@ use gix::{
 };
 
 use crate::{
-    io::links::{Node, resolve},
+    io::links::{Node, is_followed, resolve},
     model::snapshot::{Entry, Origin, Snapshot},
 };
 
@@ -185,7 +185,9 @@ impl Reader<'_> {
                     Entry::File(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
                     _ => String::new(),
                 };
-                self.links.push((path.clone(), target.clone()));
+                if is_followed(&path) {
+                    self.links.push((path.clone(), target.clone()));
+                }
                 self.files.insert(path, Entry::Link(target));
             }
             EntryKind::Blob | EntryKind::BlobExecutable => {

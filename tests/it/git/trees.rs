@@ -58,6 +58,7 @@ fn links_submodules_and_large_files() {
         &[
             ("120000", "../shared/s.yaml", "environments/in.yaml"),
             ("120000", "in.yaml", "environments/hop.yaml"),
+            ("120000", "../../shared/s.yaml", "lock/a/x.yaml"),
             ("120000", "../../../../etc/passwd", "environments/out.yaml"),
             ("120000", "/etc/passwd", "environments/absolute.yaml"),
             ("120000", "loop2", "environments/loop1"),
@@ -89,6 +90,8 @@ fn links_submodules_and_large_files() {
     ] {
         assert_eq!(snapshot.files.get(&format!("environments/{path}")), Some(&expected), "{path}");
     }
+    // What is locked is in the lock's history, or nowhere.
+    assert_eq!(snapshot.files["lock/a/x.yaml"], link("../../shared/s.yaml"));
     assert!(!snapshot.files.contains_key("shared/s.yaml"));
 }
 
