@@ -11,6 +11,7 @@ mod secrets;
 mod sender;
 
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -43,8 +44,9 @@ pub struct Hooks {
     seen: Seen,
     /// How long a sender may take for all of a request.
     patience: Duration,
-    /// When a refusal was last logged: whoever knocks without the secret must not fill the log.
-    complained: Mutex<Option<Instant>>,
+    /// When refusals were last logged, by outcome: whoever knocks without the secret must neither fill the log nor hide
+    /// in it that there is no secret.
+    complained: Mutex<BTreeMap<&'static str, Instant>>,
 }
 
 impl Hooks {

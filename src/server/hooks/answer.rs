@@ -106,21 +106,23 @@ impl Hooks {
         let secrets = match self.secrets.read().await {
             Ok(secrets) => secrets,
             Err(problem) => {
-                tracing::error!(%problem, "webhooks are refused");
+                if self.may_complain(Outcome::NoSecret) {
+                    tracing::error!(%problem, "webhooks are refused");
+                }
                 return Outcome::NoSecret;
             }
         };
         let proof = sender.proof(&head.headers, token);
         // A wrong token is refused before anything of the body is taken in; a signature needs the body.
-        let (content, is_signed) = match proof {
-            Some(Proof::Token(token)) if secrets.hold(&token) => (body::read(body, None).await, false),
+        let (content, signed) = match proof {
+            Some(Proof::Token(token)) if secrets.hold(&token) => (body::read(body, None).await, None),
             Some(Proof::Signature { before, any_of }) => {
                 let mut verifier = secrets.verifier(sender, &before);
                 let content = body::read(body, Some(&mut verifier)).await;
                 if content.is_ok() && !verifier.accept(&any_of) {
                     return Outcome::Unauthorized;
                 }
-                (content, true)
+                (content, Some(before))
             }
             _ => return Outcome::Unauthorized,
         };
@@ -129,14 +131,14 @@ impl Hooks {
             Err(Broken::TooLong) => return Outcome::TooLarge,
             Err(Broken::Aborted) => return Outcome::Aborted,
         };
-        if is_signed && !is_timely(&head.headers) {
+        if signed.is_some() && !is_timely(&head.headers) {
             return Outcome::Unauthorized;
         }
         let mut marks = Vec::new();
         marks.extend(sender.delivery(&head.headers).map(|id| replay::of_delivery(sender, id)));
-        if is_signed {
-            // A header with an identity can be made up by whoever replays a request; the signed body cannot.
-            marks.push(content.hash);
+        if let Some(before) = signed {
+            // A header with an identity can be made up by whoever replays a request; what is signed cannot.
+            marks.push(replay::of_signed(&before, &content.hash));
         }
         if !self.seen.is_new(&marks) {
             return Outcome::Repeated;
@@ -171,11 +173,20 @@ impl Hooks {
             tracing::debug!(sender, outcome = outcome.as_str(), "webhook");
             return;
         }
-        let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
-        if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
-            *complained = Some(Instant::now());
+        // Why there is no secret was told already.
+        if outcome != Outcome::NoSecret && self.may_complain(outcome) {
             tracing::warn!(sender, outcome = outcome.as_str(), "a webhook was refused; more of them are only counted");
         }
+    }
+
+    /// Whether that outcome was not logged lately. It is from now on.
+    fn may_complain(&self, outcome: Outcome) -> bool {
+        let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = complained.get(outcome.as_str()).is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY);
+        if is_due {
+            complained.insert(outcome.as_str(), Instant::now());
+        }
+        is_due
     }
 }
 

@@ -44,9 +44,15 @@ pub(super) fn of_delivery(sender: Sender, id: &str) -> Mark {
     Sha256::new().chain_update(sender.as_str()).chain_update([0]).chain_update(id).finalize().into()
 }
 
+/// The mark of what was signed: the bytes before the body, and the body's hash. Two pushes may have the same body when a
+/// branch goes back and forth; where identity and time are signed as well, they are two all the same.
+pub(super) fn of_signed(before: &[u8], body: &Mark) -> Mark {
+    Sha256::new().chain_update(body).chain_update(before).finalize().into()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{REMEMBERED, Seen, Sender, of_delivery};
+    use super::{REMEMBERED, Seen, Sender, of_delivery, of_signed};
 
     #[test]
     fn the_latest_are_remembered() {
@@ -55,6 +61,11 @@ mod tests {
         assert!(seen.is_new(&[mark(0), mark(1)]));
         assert!(!seen.is_new(&[mark(0)]) && !seen.is_new(&[mark(1), mark(2)]) && !seen.is_new(&[mark(2)]));
         assert!(seen.is_new(&[of_delivery(Sender::Gitea, "0")]), "senders have identities of their own");
+        let signed = |before: &str, body: u8| of_signed(before.as_bytes(), &[body; 32]);
+        assert!(
+            seen.is_new(&[signed("7.8.", 1)]) && seen.is_new(&[signed("9.8.", 1)]) && seen.is_new(&[signed("", 1)])
+        );
+        assert!(!seen.is_new(&[signed("7.8.", 1)]) && !seen.is_new(&[signed("", 1)]));
         assert!(seen.is_new(&[]));
         (3..REMEMBERED + 10).for_each(|number| assert!(seen.is_new(&[mark(number)])));
         assert!(seen.is_new(&[mark(0)]), "the oldest are forgotten");

@@ -69,7 +69,8 @@ impl SecretFile {
 impl Secrets {
     fn parse(text: &str) -> Result<Self, String> {
         let secrets: Vec<String> =
-            text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+            // Some editors begin a file with a byte order mark, which nobody sees.
+            text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         match secrets.iter().position(|secret| secret.len() < SHORTEST) {
             _ if secrets.len() > MOST => Err(format!("holds more than {MOST} webhook secrets")),
             _ if secrets.is_empty() => Err("holds no webhook secret".to_owned()),
@@ -140,6 +141,7 @@ mod tests {
             ("short\n", Err("less than 16 characters (number 1)")),
             ("0123456789abcdef\nshort", Err("less than 16 characters (number 2)")),
             ("0123456789abcdef", Ok(1)),
+            ("\u{feff}fedcba9876543210", Ok(1)),
             ("0123456789abcdef\r\n\n  fedcba9876543210  \n", Ok(2)),
         ] {
             match (Secrets::parse(text), expected) {
@@ -148,7 +150,8 @@ mod tests {
                 (found, _) => panic!("{text:?}: {found:?}"),
             }
         }
-        let secrets = Secrets::parse("0123456789abcdef").unwrap();
+        let secrets = Secrets::parse("\u{feff}0123456789abcdef\r\n").unwrap();
+        assert!(secrets.hold("0123456789abcdef"));
         assert_eq!(format!("{secrets:?}"), "Secrets(1)");
     }
 
