@@ -59,6 +59,7 @@ impl Verify {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let whole = self.range.is_some();
         let (from, to) = self.range.unwrap_or_default();
+        let has_start = from.is_some();
         let options = Options {
             from,
             to,
@@ -68,14 +69,14 @@ impl Verify {
         };
         let (repository, _cache) = audit::repository(self.source)?;
         let answer = verify(&repository, options).await?;
-        write(printer, &answer, self.output);
+        write(printer, &answer, self.output, has_start);
         Ok(if answer.sound { Exit::Success } else { Exit::Failure })
     }
 }
 
 const CSV: [&str; 8] = ["commit", "time", "author", "outcome", "signer", "key", "detail", "subject"];
 
-fn write(printer: &mut Printer, answer: &Verification, output: AnswerFormat) {
+fn write(printer: &mut Printer, answer: &Verification, output: AnswerFormat, has_start: bool) {
     match output {
         AnswerFormat::Json => return printer.json(answer),
         AnswerFormat::Csv => audit::csv(printer, &CSV, answer.commits.iter().map(csv_row)),
@@ -91,6 +92,7 @@ fn write(printer: &mut Printer, answer: &Verification, output: AnswerFormat) {
     let sound = answer.commits.iter().filter(|commit| commit.outcome.is_sound()).count();
     printer.note(&format!("{sound} of {} commits that change the lock are well", answer.commits.len()));
     match (answer.older, answer.commits.is_empty()) {
+        (0, true) if has_start => printer.note("nothing changes the lock there"),
         (0, true) => printer.note("there is none, so nothing is shown; name the branch or another range"),
         (0, false) => {}
         (older, true) => printer.note(&format!("none of {older} records its manifests: larder did not do so then")),

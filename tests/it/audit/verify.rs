@@ -299,6 +299,13 @@ fn a_history_is_checked_from_where_manifests_are_recorded() {
     let (well, found, _) = history.outcomes(&[]);
     assert!(!well && found.len() == 2 && found[1].1 == "unsigned", "{found:?}");
 
+    // CI checks what was pushed, which mostly has nothing to do with the lock.
+    let (well, found, _) = history.outcomes(&["main..main"]);
+    assert!(well && found.is_empty());
+    assert!(
+        String::from_utf8_lossy(&history.verify(&["main..main"]).stderr).contains("nothing changes the lock there")
+    );
+
     let shallow = history.world.root().join("shallow");
     let url = format!("file://{}", history.world.up().display());
     history.world.git(&history.world.root(), &["clone", "-q", "--depth", "2", &url, "shallow"]);
