@@ -29,7 +29,7 @@ pub struct Hold {
     #[command(flatten)]
     images: Images,
     /// Why; it stands in the lockfile, the commit and the status.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: String,
     #[command(flatten)]
     how: How,
@@ -65,7 +65,7 @@ pub struct Rollback {
     #[arg(long, value_name = "TIME|REV", value_parser = audit::parse_moment)]
     to: Moment,
     /// Why; by default that it was rolled back, and to which commit.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: Option<String>,
     #[command(flatten)]
     how: How,
@@ -92,6 +92,20 @@ struct How {
     /// How what is done is printed.
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
+}
+
+/// The longest reason, in characters: it stands in the lockfile, the commit, the status and in logs.
+const LONGEST_REASON: usize = 500;
+
+fn parse_reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match text.chars().count() {
+        0 => Err("say why: whoever finds the hold later wants to know".to_owned()),
+        length if length > LONGEST_REASON => {
+            Err(format!("at most {LONGEST_REASON} characters are kept, and these are {length}"))
+        }
+        _ => Ok(text.to_owned()),
+    }
 }
 
 #[derive(Serialize)]
@@ -143,4 +157,17 @@ async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Res
         }
     }
     Ok(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_REASON, parse_reason};
+
+    #[test]
+    fn a_reason_says_something_and_is_no_book() {
+        assert_eq!(parse_reason(" the exam is on Friday\n").unwrap(), "the exam is on Friday");
+        assert!(parse_reason("").is_err() && parse_reason(" \n\t").is_err());
+        assert!(parse_reason(&"ä".repeat(LONGEST_REASON)).is_ok());
+        assert!(parse_reason(&"ä".repeat(LONGEST_REASON + 1)).is_err());
+    }
 }
