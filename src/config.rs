@@ -116,7 +116,8 @@ impl SourceOptions {
         self
     }
 
-    /// The same for a person's own commit: unless another author is named, it is whom Git takes for one in `folder`.
+    /// The same for a person's own commit: unless another author is named, it is whom Git takes for one in `folder`; and
+    /// it is signed with the SSH key that Git would sign it with.
     ///
     /// # Errors
     /// When Git knows none.
@@ -129,7 +130,17 @@ impl SourceOptions {
             })?;
             (git.author_name, git.author_email) = (person.name, person.email);
         }
+        if git.signing_key_file.is_none()
+            && let git::Signing::SshKey(key) = git::signing(folder)
+        {
+            git.signing_key_file = Some(key);
+        }
         Ok(self)
+    }
+
+    /// Whether commits are signed.
+    pub fn signs(&self) -> bool {
+        self.git.signing_key_file.is_some()
     }
 
     /// A local repository, everything else by default.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{CliError, Exit, Printer, audit, session};
 use crate::{
     config::{OutputFormat, SourceOptions},
+    io::git,
     model::{
         lock::{HoldChange, Move},
         name::{EnvironmentId, Name},
@@ -23,8 +24,9 @@ use crate::{
   larder hold research/geospatial notebook --reason 'the exam is on Friday'
   larder hold research/geospatial --reason 'CVE review' --repo URL       all of its images
 
-The commit is made in your name: that of your Git configuration, or --author-name and --author-email. Without
---repo it is made in the clone that you are in, and `git push` publishes it.")]
+The commit is made in your name: that of your Git configuration, or --author-name and --author-email. It is signed
+with --signing-key-file, or with the SSH key that Git signs your commits with. Without --repo it is made in the
+clone that you are in, and `git push` publishes it.")]
 pub struct Hold {
     #[command(flatten)]
     images: Images,
@@ -136,7 +138,9 @@ impl Rollback {
 async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Result<Exit, CliError> {
     let is_here = how.source.repo.is_none();
     let mode = if how.dry_run { Mode::DryRun } else { Mode::Commit };
-    let source = if how.dry_run { how.source } else { how.source.as_person(&session::current_folder()?)? };
+    let folder = session::current_folder()?;
+    let source = if how.dry_run { how.source } else { how.source.as_person(&folder)? };
+    let is_unsigned = !source.signs() && git::signing(&folder) == git::Signing::Otherwise;
     let (repository, _cache) = session::repository_of_person(&source)?;
     let order = Order { environment: images.environment, images: images.images, wish, mode };
     let Done { commit, change } = carry_out(&repository, &order).await?;
@@ -148,13 +152,19 @@ async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Res
         OutputFormat::Text => {
             change.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
             change.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
-            match commit {
+            match &commit {
                 Some(commit) if is_here => printer.line(&format!("commit {commit}; `git push` publishes it")),
                 Some(commit) => printer.line(&format!("commit {commit}")),
                 None if change.files.is_empty() => printer.line("nothing to do: that is how it is already"),
                 None => printer.line("nothing was committed (--dry-run)"),
             }
         }
+    }
+    if commit.is_some() && is_unsigned {
+        printer.note(
+            "note: Git would sign your commits (commit.gpgSign), and this one is not signed, since larder signs with",
+        );
+        printer.note("SSH keys in files alone: `git commit --amend --no-edit -S` signs it, or give --signing-key-file");
     }
     Ok(Exit::Success)
 }

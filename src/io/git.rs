@@ -42,7 +42,7 @@ pub use error::{GitError, PushError};
 pub use folders::Folders;
 pub use history::{Ledger, LockingCommit, Query, Trace, Until};
 pub use http::Network;
-pub use person::person;
+pub use person::{Signing, person, signing};
 pub(crate) use redact::Redactor;
 pub use side::Rebuilt;
 pub use signature::{Signer, Trust, Trusted, Untrusted};

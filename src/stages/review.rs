@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::load::Environments;
+use super::{load::Environments, lock::entry};
 use crate::model::{
-    batch::failed,
+    batch::{failed, succeeded},
     digest::Digest,
     failure::{Category, Failure, Problem},
     lock::HoldChange,
@@ -222,7 +222,11 @@ fn problems(side: Side<'_>) -> Vec<Problem> {
     // What is not locked yet is no problem of a change: it is locked after the merge.
     let unrendered = manifests.values().filter_map(|result| result.as_ref().err());
     let unrendered = unrendered.filter(|failure| failure.category() != Category::Lock);
-    for problem in failures.chain(unrendered).flat_map(Failure::problems).chain(&environments.strays) {
+    let held: Vec<Problem> = succeeded(&environments.environments)
+        .filter_map(|(id, environment)| Some((environment, environments.lock.get(id)?.as_ref().ok()?)))
+        .flat_map(|(environment, lockfile)| entry::refusals(environment, lockfile))
+        .collect();
+    for problem in failures.chain(unrendered).flat_map(Failure::problems).chain(&environments.strays).chain(&held) {
         if !found.contains(problem) {
             found.push(problem.clone());
         }

@@ -1,6 +1,7 @@
-//! The person who asks for a commit, by Git's own configuration. Nothing else is ever read from it.
+//! The person who asks for a commit, by Git's own configuration: a name, and how commits are signed. Nothing else is ever
+//! read from it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Identity;
 
@@ -22,4 +23,30 @@ fn known(value: impl Fn(&str) -> Option<String>) -> Option<Identity> {
     let name = first(["gitoxide.author.nameFallback", "author.name", "user.name"])?;
     let email = first(["gitoxide.author.emailFallback", "author.email", "user.email"])?;
     (!name.is_empty() && !email.is_empty()).then_some(Identity { name, email })
+}
+
+/// How Git would sign a person's commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signing {
+    /// Not at all.
+    Unsigned,
+    /// With the SSH key in this file.
+    SshKey(PathBuf),
+    /// In a way that larder does not know: with an OpenPGP key, with one of an agent.
+    Otherwise,
+}
+
+/// How Git would sign a commit in `folder`: `commit.gpgSign`, `gpg.format` and `user.signingKey`.
+/// <https://git-scm.com/docs/git-config#Documentation/git-config.txt-commitgpgSign>
+pub fn signing(folder: &Path) -> Signing {
+    let Ok(repository) = gix::discover(folder) else { return Signing::Unsigned };
+    let config = repository.config_snapshot();
+    if config.boolean("commit.gpgSign") != Some(true) {
+        return Signing::Unsigned;
+    }
+    let is_ssh = config.string("gpg.format").is_some_and(|format| format.as_slice() == b"ssh");
+    let Ok(Some(key)) = config.trusted_path("user.signingKey") else { return Signing::Otherwise };
+    // Git takes the public key too, and finds the private one beside it.
+    let key = if key.extension().is_some_and(|extension| extension == "pub") { key.with_extension("") } else { key };
+    if is_ssh && key.is_file() { Signing::SshKey(key) } else { Signing::Otherwise }
 }

@@ -4,7 +4,7 @@ use super::{demand, diff::locked_as};
 use crate::model::{
     environment::{Environment, Image},
     failure::{Category, Failure, Location, Problem},
-    lock::{LockedImage, Previous},
+    lock::{LockedImage, Lockfile, Previous},
     resolution::ResolvedImage,
 };
 
@@ -22,8 +22,8 @@ pub fn lock(
         let problems = problems.into_iter().map(|problem| explained(environment, image, former, problem)).collect();
         (former.cloned(), problems)
     };
-    if let Some(LockedImage { hold: Some(reason), reference, .. }) = former {
-        return stay(if *reference == image.reference { vec![] } else { vec![held(environment, image, reason)] });
+    if former.is_some_and(|former| former.hold.is_some()) {
+        return stay(former.and_then(|former| refused(environment, image, former)).into_iter().collect());
     }
     let next = match (answer, former) {
         (Some(Err(failure)), _) => return stay(failure.problems().to_vec()),
@@ -93,10 +93,23 @@ fn unanswered(image: &Image) -> Problem {
         .hint("the next pass asks its registry again; `larder lock` asks at once")
 }
 
-fn held(environment: &Environment, image: &Image, reason: &str) -> Problem {
-    let reason = serde_json::Value::from(reason);
-    Problem::new(Category::Lock, format!("{} is asked for, but the image is held: {reason}", image.reference))
-        .hint(format!("`larder release {} {}` lets it move again", environment.id, image.name))
+/// That a held image is asked for by another reference.
+fn refused(environment: &Environment, image: &Image, former: &LockedImage) -> Option<Problem> {
+    let reason = former.hold.as_ref().filter(|_| former.reference != image.reference)?;
+    let reason = serde_json::Value::from(reason.as_str());
+    let problem =
+        Problem::new(Category::Lock, format!("{} is asked for, but the image is held: {reason}", image.reference))
+            .hint(format!("`larder release {} {}` lets it move again", environment.id, image.name));
+    Some(problem)
+}
+
+/// What a pass will say about held images that their files ask for by another reference.
+pub fn refusals(environment: &Environment, lockfile: &Lockfile) -> Vec<Problem> {
+    let held = environment.images.iter().filter_map(|image| Some((image, lockfile.images.get(&image.name)?)));
+    held.filter_map(|(image, former)| {
+        refused(environment, image, former).map(|problem| explained(environment, image, Some(former), problem))
+    })
+    .collect()
 }
 
 /// Says which image is meant, what holds for it now, and where it stands in its file.

@@ -120,7 +120,10 @@ fn rolled_back(entry: &LockedImage, former: &LockedImage, reason: &str) -> Locke
             previous.push(candidate);
         }
     }
-    LockedImage { previous, hold: Some(reason.to_owned()), ..former.clone() }
+    // What is held there already keeps its own reason.
+    let is_there = entry.digest == former.digest && entry.reference == former.reference;
+    let hold = entry.hold.clone().filter(|_| is_there).unwrap_or_else(|| reason.to_owned());
+    LockedImage { previous, hold: Some(hold), ..former.clone() }
 }
 
 /// What is to be known of held images, though nothing is wrong with them.

@@ -84,6 +84,12 @@ fn holds_are_shown_and_held_images_stay() {
     geo.images.get_mut(&"notebook".parse().unwrap()).unwrap().hold = Some("exam | `x`".to_owned());
     let review = compare(Some(&world()), &to);
     assert!(review.images.is_empty(), "its other tag does not move it: {:?}", review.images);
+    assert!(!review.is_sound() && review.problems.len() == 1, "{:?}", review.problems);
+    assert!(
+        review.problems[0].message.contains("2026-11-09 is asked for, but the image is held"),
+        "{:?}",
+        review.problems
+    );
     let line = "research/geo notebook: held at quay.io/jupyter/scipy-notebook:2026-11-02 (";
     assert!(text::lines(&review).iter().any(|shown| shown.starts_with(line) && shown.ends_with("): exam | `x`")));
     let text = markdown::markdown(&review, "<!-- m -->", 65_000);

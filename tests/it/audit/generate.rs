@@ -10,7 +10,7 @@ use std::{
 use larder::{
     model::{
         digest::Digest,
-        lock::{LockChange, LockedImage, Lockfile, Move, Previous},
+        lock::{HoldChange, LockChange, LockedImage, Lockfile, Move, Previous},
         name::{EnvironmentId, Name},
         resolution::PlatformManifest,
     },
@@ -50,6 +50,11 @@ pub fn generate(folder: &Path, size: Size) -> BTreeMap<EnvironmentId, Lockfile> 
         if history.count % 20 == 19 {
             history.person();
         }
+        if history.count % 40 == 30 {
+            // Held, and released before it moves again.
+            history.hold(&moved[0]);
+            history.hold(&moved[0]);
+        }
     }
     import(folder, &history.stream);
     history.lock
@@ -71,7 +76,7 @@ impl History {
             }
             self.lock.insert(id.clone(), lockfile);
         }
-        self.commit(moves, &[("larder.yaml", "apiVersion: larder.dev/v1alpha1\nkind: Settings\n".into())]);
+        self.moved(moves, &[("larder.yaml", "apiVersion: larder.dev/v1alpha1\nkind: Settings\n".into())]);
     }
 
     /// One image of each of these environments moves.
@@ -92,7 +97,18 @@ impl History {
             self.lock.insert(id.clone(), lockfile);
         }
         moves.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
-        self.commit(moves, &[]);
+        self.moved(moves, &[]);
+    }
+
+    /// The first image of an environment is held, or released.
+    fn hold(&mut self, id: &EnvironmentId) {
+        let mut lockfile = self.lock[id].clone();
+        let (name, image) = lockfile.images.iter_mut().next().unwrap();
+        let reason = image.hold.is_none().then(|| "exam".to_owned());
+        image.hold.clone_from(&reason);
+        let hold = HoldChange { environment: id.clone(), image: name.clone(), at: side(image), reason };
+        self.lock.insert(id.clone(), lockfile);
+        self.commit(std::slice::from_ref(id), Vec::new(), vec![hold], &[]);
     }
 
     fn entry(&mut self, name: &Name, old: Option<&LockedImage>) -> LockedImage {
@@ -114,12 +130,16 @@ impl History {
         }
     }
 
-    fn commit(&mut self, moves: Vec<Move>, others: &[(&str, String)]) {
+    fn moved(&mut self, moves: Vec<Move>, others: &[(&str, String)]) {
         let ids: Vec<_> = moves.iter().map(|moved| moved.environment.clone()).collect();
+        self.commit(&ids, moves, Vec::new(), others);
+    }
+
+    fn commit(&mut self, ids: &[EnvironmentId], moves: Vec<Move>, holds: Vec<HoldChange>, others: &[(&str, String)]) {
         let files: BTreeMap<String, Option<Vec<u8>>> =
             ids.iter().map(|id| (id.lock_path(), Some(file::write(&self.lock[id])))).collect();
         let lock = ids.iter().map(|id| (id.clone(), Ok(self.lock[id].clone()))).collect();
-        let change = LockChange { lock, files, moves, ..LockChange::default() };
+        let change = LockChange { lock, files, moves, holds, ..LockChange::default() };
         let text = message(&change, "0.1.0");
         let files = change.files.into_iter().map(|(path, bytes)| (path, bytes.unwrap()));
         let others = others.iter().map(|(path, text)| ((*path).to_owned(), text.clone().into_bytes()));

@@ -320,6 +320,28 @@ fn a_person_holds_in_a_clone() {
     assert_eq!(git(&["status", "--porcelain"]), "", "the work tree is as the commit");
     git(&["push", "-q", "origin", "main"]);
     assert!(world.git(&["show", "main:lock/research/x.yaml"]).contains("hold: \"exam\""));
+
+    // A person who signs signs this, too; where larder cannot, it says so.
+    run(Command::new("ssh-keygen").args([
+        "-q",
+        "-t",
+        "ed25519",
+        "-N",
+        "",
+        "-f",
+        &world.path("ada").display().to_string(),
+    ]));
+    git(&["config", "commit.gpgSign", "true"]);
+    git(&["config", "gpg.format", "ssh"]);
+    git(&["config", "user.signingKey", &world.path("ada.pub").display().to_string()]);
+    let mut release = world.larder(&["release", "research/x"]);
+    let said = run(release.current_dir(&clone));
+    assert!(!String::from_utf8_lossy(&said.stderr).contains("not signed"));
+    assert!(git(&["cat-file", "commit", "HEAD"]).contains("\ngpgsig -----BEGIN SSH SIGNATURE-----\n"));
+    git(&["config", "gpg.format", "openpgp"]);
+    let said = run(hold.current_dir(&clone));
+    let words = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(words.contains("is not signed") && words.contains("--amend --no-edit -S"), "{words}");
 }
 
 /// A forward proxy that answers `http://registry.test/…` from the local registry's `VIEW/…`.

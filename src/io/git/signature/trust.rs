@@ -81,7 +81,7 @@ impl Untrusted {
     pub fn hint(&self) -> String {
         match self {
             Self::Unsigned | Self::Several | Self::Malformed(_) => {
-                "sign it and push it again (`git commit --amend --no-edit -S`), or revert it with a signed commit"
+                "put a signed commit on top, which vouches for it (`git commit --allow-empty -S`), or revert it with one"
                     .into()
             }
             Self::Unsupported(_) => {

@@ -73,6 +73,11 @@ fn a_rollback_brings_the_entry_back_and_holds_it() {
     assert_eq!(entry.platforms, then.images[&name("notebook")].platforms);
     assert_eq!(entry.previous[0].digest, digest("two"), "nodes keep what running sessions use");
 
+    // What is there already keeps the reason that it is held for.
+    let held =
+        act(&change.lock, &settings(), (&geo, &[name("notebook")]), &Act::Hold { reason: "CVE".to_owned() }).unwrap();
+    assert!(act(&held.lock, &settings(), (&geo, &[name("notebook")]), &roll_back(then)).unwrap().files.is_empty());
+
     // It stays across the changed tag, with a word about it, until it is released.
     let environments = batch([environment("research/geo", &[&format!("notebook={A2}"), &format!("r={B}")])]);
     let answers = answers(&[&format!("{A2}=three"), &format!("{B}=two")]);
