@@ -65,7 +65,10 @@ impl FromStr for Digest {
             "sha512" => ("sha512", 128),
             other => return Err(DigestError::Algorithm(other.to_owned())),
         };
-        if let Some(c) = hex.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
+        // By bytes first: histories hold very many digests.
+        if !hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            && let Some(c) = hex.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f'))
+        {
             return Err(DigestError::Digit(c));
         }
         if hex.len() != expected {

@@ -97,5 +97,5 @@ impl Reader {
 }
 
 fn images(side: &Option<Arc<Images>>) -> impl Iterator<Item = (&Name, &LockedImage)> {
-    side.iter().flat_map(|past| past.iter()).map(|(name, image)| (name, &**image))
+    side.iter().flat_map(|images| images.iter())
 }

@@ -170,7 +170,7 @@ fn span((environment, image, digest, platform): Place, reference: ImageReference
 
 fn held(environment: &EnvironmentId, lockfile: &Images, wanted: &Wanted, found: &mut BTreeSet<Digest>) -> Held {
     let mut held = Held::new();
-    for (name, entry) in lockfile {
+    for (name, entry) in lockfile.iter() {
         let mut add = |asked: &Digest, platform: Option<String>| {
             found.insert(asked.clone());
             held.insert((environment.clone(), name.clone(), entry.digest.clone(), platform), entry.reference.clone());

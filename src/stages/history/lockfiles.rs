@@ -1,11 +1,8 @@
 //! Lockfiles of the past: each is parsed once, although two neighbours need it.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use super::quick::{self, Written};
+use super::quick;
 use crate::{
     model::{
         failure::{Failure, Problem},
@@ -19,19 +16,46 @@ use crate::{
 /// A side of a change: none where the file is not there, a failure where it cannot be read.
 pub type Side = Result<Option<Arc<Images>>, Failure>;
 
-/// The images of a lockfile of the past, by name. Those that did not change are shared with its neighbours.
-pub type Images = BTreeMap<Name, Arc<LockedImage>>;
+/// The images of a lockfile of the past, in order of their names. Those that did not change are shared with its
+/// neighbours.
+pub struct Images(pub(super) Vec<Image>);
+
+/// One of them.
+pub(super) struct Image {
+    pub(super) name: Name,
+    pub(super) entry: Arc<LockedImage>,
+    /// Where it stands in the file's bytes; empty where that is not known.
+    pub(super) place: Range<usize>,
+}
+
+impl Images {
+    /// The image of that name.
+    pub fn get(&self, name: &Name) -> Option<&Arc<LockedImage>> {
+        self.0.iter().find(|image| image.name == *name).map(|image| &image.entry)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&Name, &LockedImage)> {
+        self.0.iter().map(|image| (&image.name, &*image.entry))
+    }
+}
+
+impl From<Lockfile> for Images {
+    fn from(lockfile: Lockfile) -> Self {
+        let image = |(name, entry)| Image { name, entry: Arc::new(entry), place: 0..0 };
+        Self(lockfile.images.into_iter().map(image).collect())
+    }
+}
 
 /// Both sides of the last change of each path: one commit's old file is its neighbour's new one, whichever comes first.
 #[derive(Default)]
 pub struct Lockfiles(HashMap<String, Vec<Parsed>>);
 
-/// A lockfile's bytes, what was read in them, and where.
+/// A lockfile's bytes, and what was read in them.
 #[derive(Clone)]
 struct Parsed {
     bytes: Arc<[u8]>,
-    written: Arc<Written>,
-    past: Arc<Images>,
+    images: Arc<Images>,
 }
 
 impl Lockfiles {
@@ -46,9 +70,9 @@ impl Lockfiles {
                 Some(parsed) => parsed.clone(),
                 None => Parsed::read(&change.path, bytes, next.last().or(known.first()))?,
             };
-            let past = parsed.past.clone();
+            let images = parsed.images.clone();
             next.push(parsed);
-            Ok(Some(past))
+            Ok(Some(images))
         };
         let sides = (side(&change.old), side(&change.new));
         self.0.insert(change.path.clone(), next);
@@ -58,18 +82,12 @@ impl Lockfiles {
 
 impl Parsed {
     fn read(path: &str, bytes: &Arc<[u8]>, beside: Option<&Self>) -> Result<Self, Failure> {
-        let beside = beside.map(|beside| (&*beside.bytes, &*beside.written));
-        let (written, past) = match quick::read(bytes, beside) {
-            Some(written) => {
-                let past = written.iter().map(|(name, image, _)| (name.clone(), image.clone())).collect();
-                (written, past)
-            }
-            None => {
-                let images = file::parse(path, bytes)?.images;
-                (Written::new(), images.into_iter().map(|(name, image)| (name, Arc::new(image))).collect())
-            }
+        let beside = beside.map(|beside| (&*beside.bytes, &*beside.images));
+        let images = match quick::read(bytes, beside) {
+            Some(images) => images,
+            None => file::parse(path, bytes)?.into(),
         };
-        Ok(Self { bytes: bytes.clone(), written: Arc::new(written), past: Arc::new(past) })
+        Ok(Self { bytes: bytes.clone(), images: Arc::new(images) })
     }
 }
 
@@ -78,8 +96,8 @@ impl Parsed {
 /// # Errors
 /// Those of [`file::parse`].
 pub fn parse(path: &str, bytes: &[u8]) -> Result<Lockfile, Failure> {
-    let Some(written) = quick::read(bytes, None) else { return file::parse(path, bytes) };
-    let images = written.into_iter().map(|(name, image, _)| (name, Arc::unwrap_or_clone(image)));
+    let Some(images) = quick::read(bytes, None) else { return file::parse(path, bytes) };
+    let images = images.0.into_iter().map(|image| (image.name, Arc::unwrap_or_clone(image.entry)));
     Ok(Lockfile { images: images.collect() })
 }
 

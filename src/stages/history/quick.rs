@@ -3,6 +3,7 @@
 
 use std::{ops::Range, str::FromStr, sync::Arc};
 
+use super::lockfiles::{Image, Images};
 use crate::{
     model::{
         lock::{LockedImage, Previous},
@@ -12,32 +13,29 @@ use crate::{
     stages::lock::file::{API_VERSION, HEADER, KIND},
 };
 
-/// What was read: the images in order of their names, and where each stands in the bytes.
-pub(super) type Written = Vec<(Name, Arc<LockedImage>, Range<usize>)>;
-
 /// The images, if these bytes are a lockfile in the very form of [`crate::stages::lock::file::write`] that needs no
 /// escapes. Then they are what [`crate::stages::lock::file::parse`] gives too. An image that stands in the same lines in
 /// the file `beside` it, whose bytes come first, is not read again.
-pub(super) fn read(bytes: &[u8], beside: Option<(&[u8], &Written)>) -> Option<Written> {
+pub(super) fn read(bytes: &[u8], beside: Option<(&[u8], &Images)>) -> Option<Images> {
     let mut lines = Lines { rest: std::str::from_utf8(bytes).ok()? };
     lines.take(HEADER, "")?;
     (lines.take("apiVersion: ", "")? == API_VERSION && lines.take("kind: ", "")? == KIND).then_some(())?;
-    let mut images = Written::new();
+    let mut images: Vec<Image> = Vec::new();
     if lines.take("images: {}", "").is_none() {
         lines.take("images:", "").filter(|rest| rest.is_empty())?;
         while !lines.rest.is_empty() {
             let start = bytes.len() - lines.rest.len();
-            let (name, image) = match beside.and_then(|beside| lines.known(beside)) {
+            let (name, entry) = match beside.and_then(|beside| lines.known(beside)) {
                 Some(known) => known,
                 None => (lines.value::<Name>("  \"", "\":")?, Arc::new(lines.image()?)),
             };
             // Twice the same name is an error, and the YAML reader words it.
-            images.last().is_none_or(|(last, ..)| *last < name).then_some(())?;
-            images.push((name, image, start..bytes.len() - lines.rest.len()));
+            images.last().is_none_or(|last| last.name < name).then_some(())?;
+            images.push(Image { name, entry, place: start..bytes.len() - lines.rest.len() });
         }
         (!images.is_empty()).then_some(())?;
     }
-    lines.rest.is_empty().then_some(images)
+    lines.rest.is_empty().then_some(Images(images))
 }
 
 struct Lines<'a> {
@@ -46,12 +44,13 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// The next image, if the other file has the same lines for it.
-    fn known(&mut self, (bytes, images): (&[u8], &Written)) -> Option<(Name, Arc<LockedImage>)> {
-        let rest = |lines: &Range<usize>| self.rest.as_bytes().strip_prefix(bytes.get(lines.clone())?);
+    fn known(&mut self, (bytes, images): (&[u8], &Images)) -> Option<(Name, Arc<LockedImage>)> {
+        let rest = |place: &Range<usize>| self.rest.as_bytes().strip_prefix(bytes.get(place.clone())?);
         let is_whole = |rest: &[u8]| rest.is_empty() || rest.starts_with(b"  \"");
-        let (name, image, lines) = images.iter().find(|(.., lines)| rest(lines).is_some_and(is_whole))?;
-        self.rest = self.rest.get(lines.len()..)?;
-        Some((name.clone(), image.clone()))
+        let is_here = |image: &&Image| !image.place.is_empty() && rest(&image.place).is_some_and(is_whole);
+        let image = images.0.iter().find(is_here)?;
+        self.rest = self.rest.get(image.place.len()..)?;
+        Some((image.name.clone(), image.entry.clone()))
     }
 
     /// What the next line has between `start` and `end`; the line is passed only if it has both.
@@ -133,11 +132,11 @@ mod tests {
     };
 
     fn read(bytes: &[u8]) -> Option<Lockfile> {
-        super::read(bytes, None).map(lockfile_of)
+        super::read(bytes, None).map(|images| lockfile_of(&images))
     }
 
-    fn lockfile_of(written: super::Written) -> Lockfile {
-        Lockfile { images: written.into_iter().map(|(name, image, _)| (name, (*image).clone())).collect() }
+    fn lockfile_of(images: &super::Images) -> Lockfile {
+        Lockfile { images: images.iter().map(|(name, image)| (name.clone(), image.clone())).collect() }
     }
 
     fn example() -> Vec<u8> {
@@ -193,7 +192,7 @@ mod tests {
             }
             let example = example();
             let beside = super::read(&example, None).unwrap();
-            let found = [read(&bytes), super::read(&bytes, Some((&example, &beside))).map(lockfile_of)];
+            let found = [read(&bytes), super::read(&bytes, Some((&example, &beside))).map(|images| lockfile_of(&images))];
             prop_assert_eq!(&found[0], &found[1]);
             if let [Some(quick), _] = found {
                 prop_assert_eq!(Ok(quick), file::parse("p", &bytes));
