@@ -37,8 +37,10 @@ fn report(what: &str, value: impl std::fmt::Display) {
 }
 
 fn size() {
-    let bytes = fs::metadata(env!("CARGO_BIN_EXE_larder")).unwrap().len();
-    report("binary, stripped (at most 25 MB)", format!("{:.1} MB", bytes as f64 / 1e6));
+    // What benches link quickly is larger than what is released: `LARDER=FILE` measures that.
+    let binary = std::env::var_os("LARDER").unwrap_or_else(|| env!("CARGO_BIN_EXE_larder").into());
+    let bytes = fs::metadata(binary).unwrap().len();
+    report("binary, stripped (released: at most 25 MB)", format!("{:.1} MB", bytes as f64 / 1e6));
 }
 
 /// From the start of the process to its first question to the Git server.
