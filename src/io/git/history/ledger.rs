@@ -50,6 +50,15 @@ pub(super) struct Step {
     pub(super) seconds: i64,
 }
 
+/// Where a commit's first parent is.
+pub(super) enum Parent {
+    Here(Step),
+    /// There is none: it is the first commit of all.
+    None,
+    /// Not in the part of the history that is here.
+    Cut,
+}
+
 impl Ledger {
     /// Opens the history of `tip`, as far back as `reach`.
     ///
@@ -75,6 +84,16 @@ impl Ledger {
         Ok(Self { repository, objects, options, branch, tip, graph, shallow, lock, cache })
     }
 
+    /// Where the environment repository is, as components from the repository's root.
+    pub(super) fn folder(&self) -> &[String] {
+        &self.lock[..self.lock.len() - 1]
+    }
+
+    /// The identity of a commit of this history.
+    pub(super) fn id(&self, commit: &CommitInfo) -> ObjectId {
+        ObjectId::from_hex(commit.id.as_bytes()).unwrap_or(self.tip.0)
+    }
+
     /// Whether this is the history of a remote, of which not all files are here.
     pub(super) fn is_fetched(&self) -> bool {
         self.cache.is_some()
@@ -85,10 +104,7 @@ impl Ledger {
     /// # Errors
     /// [`GitError::Corrupt`] and others.
     pub fn between(&self, old: Option<&CommitInfo>, new: &CommitInfo) -> Result<Vec<FileChange>, GitError> {
-        let tree = |commit: &CommitInfo| {
-            let id = ObjectId::from_hex(commit.id.as_bytes()).unwrap_or(self.tip.0);
-            self.lock_tree(self.step_here(id)?.tree)
-        };
+        let tree = |commit: &CommitInfo| self.lock_tree(self.step_here(self.id(commit))?.tree);
         let pair = (old.map(tree).transpose()?.flatten(), tree(new)?);
         self.files(self.changed(pair)?)
     }
@@ -123,12 +139,11 @@ impl Ledger {
     /// # Errors
     /// As [`Self::file`].
     pub fn file_in(&self, commit: &CommitInfo, path: &str) -> Result<Option<Arc<[u8]>>, GitError> {
-        self.file_of(ObjectId::from_hex(commit.id.as_bytes()).unwrap_or(self.tip.0), path)
+        self.file_of(self.id(commit), path)
     }
 
     fn file_of(&self, commit: ObjectId, path: &str) -> Result<Option<Arc<[u8]>>, GitError> {
-        let folder = &self.lock[..self.lock.len() - 1];
-        let path: Vec<_> = folder.iter().cloned().chain(tree::components(path)?).collect();
+        let path: Vec<_> = self.folder().iter().cloned().chain(tree::components(path)?).collect();
         let tree = self.step_here(commit)?.tree;
         let found = tree::find(&self.repository, tree, &path).map_err(|error| local::corrupt(&self.options, &error))?;
         let Some((EntryKind::Blob | EntryKind::BlobExecutable, id)) = found else {
@@ -168,6 +183,16 @@ impl Ledger {
             })
         };
         read().map(Some).map_err(|error| local::corrupt(&self.options, &error))
+    }
+
+    /// The first parent of a commit.
+    pub(super) fn parent(&self, step: &Step) -> Result<Parent, GitError> {
+        let Some(id) = step.parent else { return Ok(Parent::None) };
+        match self.step(id)? {
+            Some(parent) => Ok(Parent::Here(parent)),
+            None if self.shallow => Ok(Parent::Cut),
+            None => Err(self.missing(id)),
+        }
     }
 
     /// As [`Self::step`], where the commit has to be here.

@@ -9,7 +9,7 @@ use gix::{
 
 use super::{
     super::{CommitId, GitError, address, fetch, fetch::tree_error, local, signature, tree, tree::Absent},
-    ledger::{Ledger, Step},
+    ledger::{Ledger, Parent, Step},
 };
 use crate::model::{
     history::{CommitInfo, WalkEnd},
@@ -64,13 +64,10 @@ impl Ledger {
             if stop == Some(step.id) {
                 return Ok(WalkEnd::Start);
             }
-            let parent = match step.parent {
-                Some(id) => match self.step(id)? {
-                    Some(parent) => Some(parent),
-                    None if self.shallow => return Ok(WalkEnd::Cut),
-                    None => return Err(self.missing(id)),
-                },
-                None => None,
+            let parent = match self.parent(&step)? {
+                Parent::Here(parent) => Some(parent),
+                Parent::None => None,
+                Parent::Cut => return Ok(WalkEnd::Cut),
             };
             let before = parent.as_ref().map(|parent| self.lock_tree(parent.tree)).transpose()?.flatten();
             if before != after {
@@ -99,7 +96,7 @@ impl Ledger {
     /// # Errors
     /// [`GitError::Corrupt`] and others.
     pub fn snapshot(&self, commit: &CommitInfo) -> Result<Snapshot, GitError> {
-        let folder = &self.lock[..self.lock.len() - 1];
+        let folder = self.folder();
         let (commit, wrong) = (CommitId(self.id(commit)), |error| tree_error(&self.options, error));
         match tree::snapshot(&self.repository, commit, folder, Absent::Missing).map_err(wrong) {
             // A link may lead to a file beside those that came with the history.
@@ -112,10 +109,6 @@ impl Ledger {
             }
             result => result,
         }
-    }
-
-    fn id(&self, commit: &CommitInfo) -> ObjectId {
-        ObjectId::from_hex(commit.id.as_bytes()).unwrap_or(self.tip.0)
     }
 
     fn candidate(&self, step: &Step, merged_by: Option<CommitInfo>) -> Result<LockingCommit, GitError> {

@@ -15,7 +15,7 @@ impl Ledger {
     /// # Errors
     /// [`GitError::Corrupt`] and others.
     pub fn states(&self, limit: usize, visit: &mut dyn FnMut(Snapshot) -> ControlFlow<()>) -> Result<(), GitError> {
-        let folder = &self.lock[..self.lock.len() - 1];
+        let folder = self.folder();
         let (mut next, mut visited) = (Some(self.tip.0), None);
         for _ in 0..limit {
             // What is not here was not fetched.

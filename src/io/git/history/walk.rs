@@ -14,7 +14,7 @@ use gix::ObjectId;
 use super::{
     super::GitError,
     Query,
-    ledger::{Ledger, Step},
+    ledger::{Ledger, Parent, Step},
 };
 use crate::model::history::{LockCommit, WalkEnd};
 use reader::{Reader, Stretch};
@@ -95,15 +95,14 @@ impl Ledger {
         let mut edges = Vec::new();
         let mut step = first;
         while edges.len() < length {
-            let Some(id) = step.parent else {
-                edges.push(Edge { step, before: None });
-                return (edges, Rest::End(Ok(WalkEnd::Start)));
-            };
-            let parent = match self.step(id) {
-                Ok(Some(parent)) => parent,
+            let parent = match self.parent(&step) {
+                Ok(Parent::Here(parent)) => parent,
+                Ok(Parent::None) => {
+                    edges.push(Edge { step, before: None });
+                    return (edges, Rest::End(Ok(WalkEnd::Start)));
+                }
                 // What this commit changed is not known.
-                Ok(None) if self.shallow => return (edges, Rest::End(Ok(WalkEnd::Cut))),
-                Ok(None) => return (edges, Rest::End(Err(self.missing(id)))),
+                Ok(Parent::Cut) => return (edges, Rest::End(Ok(WalkEnd::Cut))),
                 Err(error) => return (edges, Rest::End(Err(error))),
             };
             edges.push(Edge { step, before: Some(parent.tree) });
