@@ -170,12 +170,7 @@ pub fn held(hold: &Option<String>) -> String {
 
 /// The first digits of a commit, when it was made, and by whom.
 pub fn commit_line(commit: &CommitInfo) -> String {
-    format!("{}  {}  {}", short(commit), local_time(commit.time), clean(&commit.author))
-}
-
-/// The first digits of a commit's id.
-pub fn short(commit: &CommitInfo) -> &str {
-    commit.id.get(..10).unwrap_or(&commit.id)
+    format!("{}  {}  {}", commit.short(), local_time(commit.time), clean(&commit.author))
 }
 
 /// `2026-11-30 14:03 +0100`, in the time zone of the commit.

@@ -70,7 +70,7 @@ fn csv_row(row: &BlameRow) -> Vec<String> {
 fn text_row(row: &BlameRow) -> Vec<String> {
     let unknown = || ["-".to_owned(), "before the history that is here".to_owned(), "-".to_owned()];
     let commit = row.since.as_ref().map_or_else(unknown, |since| {
-        [audit::short(since).to_owned(), audit::local_time(since.time), audit::clean(&since.author).into_owned()]
+        [since.short().to_owned(), audit::local_time(since.time), audit::clean(&since.author).into_owned()]
     });
     let locked = [row.image.to_string(), row.reference.to_string(), row.digest.short().to_owned()];
     locked.into_iter().chain(commit).chain([audit::held(&row.hold)]).collect()

@@ -87,7 +87,7 @@ fn write(printer: &mut Printer, answer: &Verification, output: AnswerFormat, has
     }
     for commit in answer.commits.iter().filter(|commit| !commit.outcome.is_sound()) {
         let detail = audit::clean(commit.detail.as_deref().unwrap_or_default());
-        printer.note(&format!("{}: {}: {detail}", audit::short(&commit.commit), commit.outcome.as_str()));
+        printer.note(&format!("{}: {}: {detail}", commit.commit.short(), commit.outcome.as_str()));
     }
     let sound = answer.commits.iter().filter(|commit| commit.outcome.is_sound()).count();
     printer.note(&format!("{sound} of {} commits that change the lock are well", answer.commits.len()));
@@ -123,7 +123,7 @@ fn text_row(verified: &VerifiedCommit) -> Vec<String> {
         (name, _) => audit::clean(&name).into_owned(),
     };
     vec![
-        audit::short(commit).to_owned(),
+        commit.short().to_owned(),
         audit::local_time(commit.time),
         verified.outcome.as_str().to_owned(),
         name,

@@ -87,7 +87,7 @@ fn text_row(span: &Span) -> Vec<String> {
     let commit = |commit: &Option<CommitInfo>, none: &str| {
         commit.as_ref().map_or_else(
             || [none.to_owned(), "-".to_owned()],
-            |commit| [audit::local_time(commit.time), audit::short(commit).to_owned()],
+            |commit| [audit::local_time(commit.time), commit.short().to_owned()],
         )
     };
     let platform = span.platform.as_ref().map_or_else(String::new, |platform| format!(" ({platform})"));

@@ -28,6 +28,13 @@ pub struct CommitInfo {
     pub subject: String,
 }
 
+impl CommitInfo {
+    /// The first digits of its id, for people.
+    pub fn short(&self) -> &str {
+        self.id.get(..10).unwrap_or(&self.id)
+    }
+}
+
 /// A commit that changed files under `lock/`, as Git has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockCommit {

@@ -1,9 +1,10 @@
 //! A person's holds, releases and rollbacks: one commit on the branch, in that person's name.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
     audit::{Moment, find, too_early},
+    push::{ATTEMPTS, wait_after},
     record::{self, with_files},
 };
 use crate::{
@@ -27,9 +28,6 @@ use crate::{
         render::Renderer,
     },
 };
-
-/// Pushes that are tried: each lost race means that somebody else's push was taken.
-const ATTEMPTS: u32 = 6;
 
 /// What a person asks for.
 #[derive(Clone, Debug)]
@@ -83,7 +81,7 @@ pub async fn carry_out(repository: &Arc<Repository>, order: &Order) -> Result<Do
         Wish::Release => Act::Release,
         Wish::RollBack(moment, reason) => {
             let (commit, then) = lockfile_at(repository, moment.clone(), &order.environment).await?;
-            let revision = commit.id.get(..10).unwrap_or(&commit.id).to_owned();
+            let revision = commit.short().to_owned();
             let reason = reason.clone().unwrap_or_else(|| format!("rolled back to {revision}"));
             Act::RollBack { then, revision, reason }
         }
@@ -105,7 +103,7 @@ pub async fn carry_out(repository: &Arc<Repository>, order: &Order) -> Result<Do
             Ok(git::Pushed::Commit(commit)) => return Ok(Done { commit: Some(commit), change }),
             Ok(git::Pushed::Nothing) => return Ok(Done { commit: None, change }),
             Err(git::PushError::Raced { .. }) if attempt < ATTEMPTS => {
-                tokio::time::sleep(Duration::from_millis(fastrand::u64(20..120) << attempt)).await;
+                tokio::time::sleep(wait_after(attempt)).await;
                 attempt += 1;
             }
             Err(error) => return Err(Problem::from(error).into()),

@@ -19,7 +19,12 @@ use crate::{
 };
 
 /// Pushes that are tried before a pass gives up; each lost race means that somebody else's push was taken.
-const ATTEMPTS: u32 = 6;
+pub(super) const ATTEMPTS: u32 = 6;
+
+/// How long to wait after the attempt with that number, counted from 1, has lost its race.
+pub(super) fn wait_after(attempt: u32) -> Duration {
+    Duration::from_millis(fastrand::u64(20..120) << attempt)
+}
 
 /// Whether and how a pass may move the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,7 +136,7 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
                 });
             }
             Err(git::PushError::Raced { .. }) if attempt < ATTEMPTS => {
-                let wait = Duration::from_millis(fastrand::u64(20..120) << attempt);
+                let wait = wait_after(attempt);
                 attempt += 1;
                 tracing::info!(attempt, ?wait, "somebody else pushed first; the lock is computed anew on the new tip");
                 tokio::time::sleep(wait).await;

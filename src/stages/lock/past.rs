@@ -203,7 +203,7 @@ impl Story<'_> {
             return None;
         }
         let reversal = |kind, did: &str, to: &str| {
-            let reason = format!("{} {did} {to} in {}", who(&event.step.commit), short(&event.step.commit));
+            let reason = format!("{} {did} {to} in {}", who(&event.step.commit), event.step.commit.short());
             Some(Reversal { kind, reason })
         };
         if old.reference != new.reference {
@@ -266,8 +266,4 @@ fn label(new: &LockedImage, old: &LockedImage) -> String {
 fn who(commit: &CommitInfo) -> String {
     let name = commit.author.split(" <").next().unwrap_or_default().trim();
     if name.is_empty() { "somebody".to_owned() } else { one_line(name).chars().take(LONGEST_NAME).collect() }
-}
-
-fn short(commit: &CommitInfo) -> &str {
-    commit.id.get(..10).unwrap_or(&commit.id)
 }
