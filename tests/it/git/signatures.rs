@@ -52,19 +52,10 @@ fn commit(world: &World, config: &[String], message: &str) -> CommitId {
 fn what_git_signs_with_ssh_keys_is_accepted() {
     let world = World::new(&FILES);
     let keys = Keys::new(world.root());
-    let kinds = [
-        ("ed", "ed25519", ""),
-        ("p256", "ecdsa", "256"),
-        ("p384", "ecdsa", "384"),
-        ("rsa2", "rsa", "2048"),
-        ("rsa4", "rsa", "4096"),
-    ];
-    for (name, kind, bits) in kinds {
-        keys.generate(name, kind, bits);
-    }
-    keys.allow("signers", &kinds.map(|(name, ..)| name));
+    let names = keys.generate_each_kind();
+    keys.allow("signers", &names);
     let mut repository = strict(&world, "signers");
-    for (name, ..) in kinds {
+    for name in names {
         let commit = signed(&world, &keys, name, name);
         assert!(repository.fetch(&commit).is_ok(), "{name}: {:?}", repository.fetch(&commit));
     }

@@ -14,6 +14,15 @@ pub(super) fn hook(world: &World, name: &str, script: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Moves the branch while the first push is under way, as somebody else's push would; the file `raced` tells of it.
+pub(super) fn race(world: &World, from: &str, to: &str) {
+    let script = format!(
+        "#!/bin/sh\n[ -e raced ] && exit 0\ntouch raced\nunset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY \
+         GIT_ALTERNATE_OBJECT_DIRECTORIES\ngit update-ref refs/heads/main {to} {from}\n"
+    );
+    hook(world, "pre-receive", &script);
+}
+
 #[test]
 fn a_colleague_who_pushes_during_the_pass_loses_nothing() {
     let world = World::new("race", &["research"]);
@@ -26,14 +35,7 @@ fn a_colleague_who_pushes_during_the_pass_loses_nothing() {
     // The branch is back at "Mine"; while larder's first push is under way, the colleague's commit arrives.
     world.git(&["update-ref", "refs/heads/main", &before]);
     world.git(&["update-ref", "refs/keep", &colleague]);
-    hook(
-        &world,
-        "pre-receive",
-        &format!(
-            "#!/bin/sh\n[ -e raced ] && exit 0\ntouch raced\nunset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES\n\
-             git update-ref refs/heads/main {colleague} {before}\n"
-        ),
-    );
+    race(&world, &before, &colleague);
     let pass = world.pass(&[]);
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
     assert!(world.path("environments.git/raced").exists(), "the race took place");

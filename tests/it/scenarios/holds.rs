@@ -205,14 +205,7 @@ fn a_hold_that_is_overtaken_is_made_anew() {
     let colleague = world.commit(&[("README.md", "x\n")], "Something else");
     world.git(&["update-ref", "refs/keep", &colleague]);
     world.git(&["update-ref", "refs/heads/main", &before]);
-    super::git::hook(
-        &world,
-        "pre-receive",
-        &format!(
-            "#!/bin/sh\n[ -e raced ] && exit 0\ntouch raced\nunset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES\n\
-             git update-ref refs/heads/main {colleague} {before}\n"
-        ),
-    );
+    super::git::race(&world, &before, &colleague);
     ada(&world, &["hold", "research/x", "--reason", "exam"]);
     assert!(world.path("environments.git/raced").exists(), "the race took place");
     assert_eq!(world.git(&["rev-parse", "main~1"]), colleague);
@@ -491,14 +484,7 @@ fn a_rewrite_during_the_push_is_not_undone() {
     let rewritten = world.commit(&[("environments/research/y.yaml", &text)], "Rewritten");
     world.git(&["update-ref", "refs/keep", &rewritten]);
     world.git(&["update-ref", "refs/heads/main", &dropped]);
-    super::git::hook(
-        &world,
-        "pre-receive",
-        &format!(
-            "#!/bin/sh\n[ -e raced ] && exit 0\ntouch raced\nunset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES\n\
-             git update-ref refs/heads/main {rewritten} {dropped}\n"
-        ),
-    );
+    super::git::race(&world, &dropped, &rewritten);
     let pass = world.pass(&["--target", "dir:out"]);
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
     assert!(world.path("environments.git/raced").exists(), "the rewrite took place during the push");

@@ -1,10 +1,14 @@
 //! Signed from end to end: the controller's commits, and those that it reads.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 use serde_json::Value;
 
-use super::{environment, world::World};
+use super::{
+    environment,
+    git::{hook, race},
+    world::World,
+};
 use crate::git::signatures::keys::Keys;
 
 /// A pass into a folder of manifests; its exit code, report and log.
@@ -120,9 +124,7 @@ fn a_refusal_for_want_of_a_signature_is_recognised_and_not_tried_again() {
     world.push_images(&[], &[&reference]);
     world.commit(&[("environments/research/geo.yaml", &environment(&[("notebook", &reference)], ""))], "Add");
     let tip = world.tip();
-    let hook = world.path("environments.git/hooks/pre-receive");
-    fs::write(&hook, format!("#!/bin/sh\necho once >>pushes\n{GH006}")).unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    hook(&world, "pre-receive", &format!("#!/bin/sh\necho once >>pushes\n{GH006}"));
     let (well, report, log) = pass(&world, &[]);
     assert!(!well, "{log}");
     let problem = report["lockProblem"].to_string();
@@ -147,13 +149,7 @@ fn races_and_proposals_record_what_they_lead_to() {
     let colleague = world.tip();
     world.git(&["update-ref", "refs/heads/main", &before]);
     world.git(&["update-ref", "refs/keep", &colleague]);
-    let hook = world.path("environments.git/hooks/pre-receive");
-    let script = format!(
-        "#!/bin/sh\n[ -e raced ] && exit 0\ntouch raced\nunset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY \
-         GIT_ALTERNATE_OBJECT_DIRECTORIES\ngit update-ref refs/heads/main {colleague} {before}\n"
-    );
-    fs::write(&hook, script).unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    race(&world, &before, &colleague);
     let signing = ["--signing-key-file", "controller"];
     let (well, report, log) = pass(&world, &signing);
     assert!(well && world.path("environments.git/raced").exists(), "{report:#}\n{log}");

@@ -28,6 +28,21 @@ impl Keys {
         file
     }
 
+    /// Makes a key of each kind that can be trusted and can sign here; their names.
+    pub fn generate_each_kind(&self) -> [&'static str; 5] {
+        let kinds = [
+            ("ed", "ed25519", ""),
+            ("p256", "ecdsa", "256"),
+            ("p384", "ecdsa", "384"),
+            ("rsa2", "rsa", "2048"),
+            ("rsa4", "rsa", "4096"),
+        ];
+        kinds.map(|(name, kind, bits)| {
+            self.generate(name, kind, bits);
+            name
+        })
+    }
+
     pub fn private(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

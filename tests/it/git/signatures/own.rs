@@ -28,18 +28,9 @@ fn git_accepts_what_larder_signs() {
     let world = World::new(&FILES);
     let keys = Keys::new(world.root());
     let server = Server::start(&world, None);
-    let kinds = [
-        ("ed", "ed25519", ""),
-        ("p256", "ecdsa", "256"),
-        ("p384", "ecdsa", "384"),
-        ("rsa2", "rsa", "2048"),
-        ("rsa4", "rsa", "4096"),
-    ];
-    for (name, kind, bits) in kinds {
-        keys.generate(name, kind, bits);
-    }
-    keys.allow("signers", &kinds.map(|(name, ..)| name));
-    for (at, (name, ..)) in kinds.into_iter().enumerate() {
+    let names = keys.generate_each_kind();
+    keys.allow("signers", &names);
+    for (at, name) in names.into_iter().enumerate() {
         let url = if at % 2 == 0 { world.up().display().to_string() } else { server.url() };
         let mut repository = with_key(&world, &url, name);
         assert_eq!(repository.check_keys(NOW), Ok(()), "{name}");
