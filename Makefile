@@ -1,4 +1,4 @@
-# Every target installs what it needs; only `demo` is content with the Rust toolchain, the others want Linux (Debian) and root.
+# Every target installs what it needs. `demo` only needs the Rust toolchain; the others need Linux (Debian) and root.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -12,7 +12,7 @@ target = $(or $(CARGO_TARGET_DIR),target)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
-demo: ## the main job in 15 seconds, on this machine alone; needs only Rust
+demo: ## the full workflow on this machine alone; needs only Rust
 	@cargo run --quiet --locked -- demo
 
 demo-cluster: parts ## the same on a real two-node Kubernetes, until the nodes hold the images
