@@ -1,7 +1,7 @@
 //! The decisions of a pass: pure functions over the model, in the order in which a pass takes them.
 //!
 //! [`load`] (with [`lint`]) → [`resolve`] → [`lock`] (with [`budget`]) → [`render`] (with [`bounds`]) → [`plan`] →
-//! [`report`]; [`standing`], [`history`], [`audit`] and [`commit_status`] answer questions between passes, [`changed`] and
+//! [`report`]; [`lockfile`] is the format of what is locked; [`standing`], [`history`], [`audit`] and [`commit_status`] answer questions between passes, [`changed`] and
 //! [`review`] those of a pull request; [`import`] brings over what people have. No client, clock, file or environment
 //! variable is used here.
 
@@ -16,6 +16,7 @@ pub mod import;
 pub mod lint;
 pub mod load;
 pub mod lock;
+pub mod lockfile;
 mod memo;
 pub mod plan;
 pub mod render;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use larder::stages::lock::file::{parse, write};
+use larder::stages::lockfile::{parse, write};
 use libfuzzer_sys::fuzz_target;
 
 const PATH: &str = "lock/t/a.yaml";

@@ -16,7 +16,8 @@ use crate::{
     },
     stages::{
         audit::{self, Blamer, Spans, Wanted},
-        history::{self, Filter, lockfiles},
+        history::{self, Filter},
+        lockfile,
     },
 };
 
@@ -103,7 +104,7 @@ pub async fn blame(repository: &Arc<Repository>, environment: EnvironmentId) -> 
         let Some(present) = ledger.file(&path)? else {
             return Ok(Err(not_locked(&environment)));
         };
-        let present: Lockfile = match lockfiles::parse(&path, &present) {
+        let present: Lockfile = match lockfile::parse(&path, &present) {
             Ok(present) => present,
             Err(failure) => return Ok(Err(failure)),
         };

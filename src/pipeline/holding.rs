@@ -19,12 +19,12 @@ use crate::{
         name::{EnvironmentId, Name},
     },
     stages::{
-        history::lockfiles,
         load,
         lock::{
             self,
             holds::{self, Act},
         },
+        lockfile,
         render::Renderer,
     },
 };
@@ -127,6 +127,6 @@ async fn lockfile_at(
         }
     };
     let (commit, bytes) = repository.ledger(read).await?.ok_or_else(too_early)?;
-    let lockfile = bytes.map_or_else(|| Ok(Lockfile::default()), |bytes| lockfiles::parse(&path, &bytes))?;
+    let lockfile = bytes.map_or_else(|| Ok(Lockfile::default()), |bytes| lockfile::parse(&path, &bytes))?;
     Ok((commit, lockfile))
 }

@@ -12,10 +12,7 @@ pub use self::{
     who_ran::{Spans, Wanted, WantedError},
 };
 
-use super::{
-    history::lockfiles::{self, in_commit},
-    lock::{diff, path::environment_of},
-};
+use super::lockfile::{self, diff, environment_of, in_commit};
 use crate::model::{
     history::{CommitInfo, Difference, FileChange, State, StateRow},
     lock::Lockfile,
@@ -27,7 +24,7 @@ pub fn state(commit: CommitInfo, files: &[FileChange]) -> State {
     let mut state = State { commit, images: Vec::new(), problems: Vec::new() };
     for file in files {
         let (Some(environment), Some(bytes)) = (environment_of(&file.path), &file.new) else { continue };
-        match lockfiles::parse(&file.path, bytes) {
+        match lockfile::parse(&file.path, bytes) {
             Ok(lockfile) => state.images.extend(rows(&environment, lockfile)),
             Err(failure) => state.problems.extend(in_commit(&failure, &state.commit)),
         }
@@ -52,7 +49,7 @@ pub fn difference(from: CommitInfo, to: CommitInfo, files: &[FileChange]) -> Dif
     let mut difference = Difference { from, to, moves: Vec::new(), problems: Vec::new() };
     for file in files {
         let Some(environment) = environment_of(&file.path) else { continue };
-        let side = |bytes: &Option<_>| bytes.as_deref().map(|bytes| lockfiles::parse(&file.path, bytes)).transpose();
+        let side = |bytes: &Option<_>| bytes.as_deref().map(|bytes| lockfile::parse(&file.path, bytes)).transpose();
         match (side(&file.old), side(&file.new)) {
             (Ok(old), Ok(new)) => difference.moves.extend(diff::diff(&environment, old.as_ref(), new.as_ref())),
             (old, new) => {

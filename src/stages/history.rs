@@ -1,14 +1,11 @@
 //! What moved when: the lock's commits, read back.
 
-pub mod lockfiles;
-mod quick;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use self::lockfiles::{Images, Lockfiles, in_commit};
-use super::lock::{diff, path::environment_of};
+use super::lockfile::{Images, Lockfiles, diff, environment_of, in_commit};
 use crate::model::{
     failure::Failure,
     history::{FileChange, History, HistoryEntry, LockCommit},

@@ -34,7 +34,7 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-use super::{lint, lock};
+use super::{lint, lockfile};
 
 pub use self::memo::Loader;
 
@@ -156,7 +156,7 @@ fn load_lock(snapshot: &Snapshot, mut last: Option<&mut Last>) -> Lock {
 
 fn load_lockfile(path: &str, entry: &Entry) -> Result<Lockfile, Failure> {
     match entry {
-        Entry::File(bytes) => lock::file::parse(path, bytes),
+        Entry::File(bytes) => lockfile::parse(path, bytes),
         Entry::TooLarge(_) | Entry::Link(_) | Entry::Submodule => Err(text::not_a_file(path, entry).into()),
     }
 }

@@ -1,13 +1,10 @@
 //! The new lockfiles: a pure function of environments, old lockfiles and the registries' answers.
 
 pub mod demand;
-pub mod diff;
 pub mod entry;
-pub mod file;
 pub mod holds;
 mod message;
 pub mod past;
-pub mod path;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -19,7 +16,11 @@ pub use message::{describe, describe_hold, images, message, with_manifests};
 use std::collections::BTreeSet;
 
 use self::verdict::{Evidence, Verdict};
-use super::{budget, resolve};
+use super::{
+    budget,
+    lockfile::{self, diff},
+    resolve,
+};
 use crate::model::{
     batch::{Batch, succeeded},
     environment::{Environment, Image},
@@ -129,7 +130,7 @@ fn lock_one(
     }
     let unchanged = old.map_or(next.images.is_empty(), |old| *old == next);
     if !unchanged {
-        change.files.insert(environment.id.lock_path(), Some(file::write(&next)));
+        change.files.insert(environment.id.lock_path(), Some(lockfile::write(&next)));
         change.moves.extend(diff::diff(&environment.id, old, Some(&next)));
         change.holds.extend(diff::holds(&environment.id, old, Some(&next)));
     }

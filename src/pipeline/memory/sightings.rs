@@ -17,12 +17,9 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     stages::{
-        history::lockfiles,
         load::Environments,
-        lock::{
-            path::environment_of,
-            verdict::{Steadiness, Steady},
-        },
+        lock::verdict::{Steadiness, Steady},
+        lockfile::{self, environment_of},
         resolve,
     },
 };
@@ -135,7 +132,7 @@ impl Memory {
         }
         let differs = seen.under("lock").filter(|(path, entry)| now.files.get(*path) != Some(*entry));
         let parsed = differs.filter_map(|(path, entry)| match entry {
-            Entry::File(bytes) => Some((environment_of(path)?, lockfiles::parse(path, bytes))),
+            Entry::File(bytes) => Some((environment_of(path)?, lockfile::parse(path, bytes))),
             _ => None,
         });
         Some(parsed.collect())
@@ -191,10 +188,12 @@ mod tests {
             resolution::Resolution,
             snapshot::{Entry, Origin, Snapshot},
         },
-        stages::lock::{
-            file,
-            testing::{answers, batch, change, digest, environment, key, locked, lockfile, settings},
-            verdict::Steady,
+        stages::{
+            lock::{
+                testing::{answers, batch, change, digest, environment, key, locked, lockfile, settings},
+                verdict::Steady,
+            },
+            lockfile,
         },
     };
 
@@ -298,7 +297,7 @@ mod tests {
         let snapshot = |hold: Option<&str>, commit: &str| {
             let mut lockfile = lockfile(&now, "research/geo").clone();
             lockfile.images.values_mut().for_each(|entry| entry.hold = hold.map(str::to_owned));
-            let bytes = Entry::File(file::write(&lockfile).into());
+            let bytes = Entry::File(lockfile::write(&lockfile).into());
             let files = [("lock/research/geo.yaml".to_owned(), bytes)].into();
             Arc::new(Snapshot { origin: Origin::Commit(commit.to_owned()), files })
         };

@@ -8,7 +8,7 @@ use crate::{
         lock::Lockfile,
         name::{EnvironmentId, Name},
     },
-    stages::history::lockfiles::{Images, Lockfiles, in_commit},
+    stages::lockfile::{Images, Lockfiles, in_commit},
 };
 
 /// Reads an environment's commits from the newest to the oldest, as far as they are needed.

@@ -8,9 +8,9 @@ use crate::{
         history::{CommitInfo, CommitTime, FileChange, LockCommit, WalkEnd},
         lock::Lockfile,
     },
-    stages::lock::{
-        file,
-        testing::{answers, batch, digest, environment, id, locked, lockfile},
+    stages::{
+        lock::testing::{answers, batch, digest, environment, id, locked, lockfile},
+        lockfile,
     },
 };
 
@@ -41,7 +41,7 @@ fn commits(contents: &[&str]) -> Vec<LockCommit> {
         match content {
             "-" => None,
             "!" => Some(b"<<<<<<< ours\n".as_slice().into()),
-            _ => Some(file::write(&words(&content.split(' ').collect::<Vec<_>>())).into()),
+            _ => Some(lockfile::write(&words(&content.split(' ').collect::<Vec<_>>())).into()),
         }
     };
     let mut old = None;

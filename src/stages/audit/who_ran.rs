@@ -14,10 +14,7 @@ use crate::{
         name::{EnvironmentId, Name},
         reference::ImageReference,
     },
-    stages::{
-        history::lockfiles::{Images, Lockfiles, Side, in_commit},
-        lock::path::environment_of,
-    },
+    stages::lockfile::{Images, Lockfiles, Side, environment_of, in_commit},
 };
 
 /// The fewest digits of a digest that are taken for its beginning.

@@ -9,9 +9,9 @@ use crate::{
         lock::Lock,
         name::EnvironmentId,
     },
-    stages::lock::{
-        file,
-        testing::{answers, batch, change, digest, environment, id},
+    stages::{
+        lock::testing::{answers, batch, change, digest, environment, id},
+        lockfile,
     },
 };
 
@@ -47,9 +47,9 @@ fn commits(passes: &[(&Batch<Environment>, &str)]) -> Vec<LockCommit> {
     for (n, (environments, word)) in (1..).zip(passes) {
         let change = change(environments, &lock, &answers(&[&format!("{A}={word}")]));
         let bytes =
-            |id: &EnvironmentId, lock: &Lock| lock.get(id).map(|lockfile| file::write(lockfile.as_ref().unwrap()));
+            |id: &EnvironmentId, lock: &Lock| lock.get(id).map(|lockfile| lockfile::write(lockfile.as_ref().unwrap()));
         let files = change.files.iter().map(|(path, new)| {
-            let id = crate::stages::lock::path::environment_of(path).unwrap();
+            let id = lockfile::environment_of(path).unwrap();
             (path.as_str(), bytes(&id, &lock), new.clone())
         });
         commits.push(commit(n, files.collect()));

@@ -4,7 +4,7 @@ use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 use super::{
-    super::lock,
+    super::lockfile,
     file::{
         environment::EnvironmentFile, jupyter_image_puller::JupyterImagePullerFile, settings::SettingsFile,
         submarine::SubmarineFile,
@@ -57,7 +57,7 @@ impl FileKind {
         let schema: Schema = match self {
             Self::Settings => schema_for!(SettingsFile),
             Self::Environment => schema_for!(EnvironmentFile),
-            Self::Lockfile => lock::file::schema(),
+            Self::Lockfile => lockfile::schema(),
             Self::JupyterImagePuller => schema_for!(JupyterImagePullerFile),
             Self::SubmarineEnvironment => schema_for!(SubmarineFile),
         };

@@ -1,11 +1,14 @@
 //! One image's entry: whether it stays, moves or has to be left out.
 
-use super::{demand, diff::locked_as};
-use crate::model::{
-    environment::{Environment, Image},
-    failure::{Category, Failure, Location, Problem},
-    lock::{LockedImage, Lockfile, Previous},
-    resolution::ResolvedImage,
+use super::demand;
+use crate::{
+    model::{
+        environment::{Environment, Image},
+        failure::{Category, Failure, Location, Problem},
+        lock::{LockedImage, Lockfile, Previous},
+        resolution::ResolvedImage,
+    },
+    stages::lockfile::diff::locked_as,
 };
 
 /// The entry of an image, or none when it cannot be locked and never was; and what is wrong with it.

@@ -3,14 +3,17 @@
 #[cfg(test)]
 mod tests;
 
-use crate::model::{
-    failure::{Category, Failure, Problem},
-    lock::{Lock, LockChange, LockedImage, Lockfile},
-    name::{EnvironmentId, Name},
-    settings::Settings,
+use crate::{
+    model::{
+        failure::{Category, Failure, Problem},
+        lock::{Lock, LockChange, LockedImage, Lockfile},
+        name::{EnvironmentId, Name},
+        settings::Settings,
+    },
+    stages::lockfile::{self, diff},
 };
 
-use super::{diff, file, message::one_line};
+use super::message::one_line;
 
 /// What is to become of images.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +77,7 @@ pub fn act(
     }
     let mut change = LockChange { lock: lock.clone(), ..LockChange::default() };
     if next != *old {
-        change.files.insert(id.lock_path(), Some(file::write(&next)));
+        change.files.insert(id.lock_path(), Some(lockfile::write(&next)));
         change.moves = diff::diff(id, Some(old), Some(&next));
         change.holds = diff::holds(id, Some(old), Some(&next));
         change.lock.insert(id.clone(), Ok(next));

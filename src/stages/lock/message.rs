@@ -9,11 +9,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::path::environment_of;
-use crate::model::{
-    digest::Digest,
-    lock::{HoldChange, LockChange, Move, Previous},
-    name::EnvironmentId,
+use crate::{
+    model::{
+        digest::Digest,
+        lock::{HoldChange, LockChange, Move, Previous},
+        name::EnvironmentId,
+    },
+    stages::lockfile::environment_of,
 };
 
 /// Lines about images that the body has at most. The trailers name all of them.

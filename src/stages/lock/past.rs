@@ -9,11 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    diff::locked_as,
-    message::{accounts_for, one_line},
-    path::environment_of,
-};
+use super::message::{accounts_for, one_line};
 use crate::{
     model::{
         batch::{Batch, succeeded},
@@ -24,7 +20,7 @@ use crate::{
         name::{EnvironmentId, Name},
         reference::ImageReference,
     },
-    stages::history::lockfiles::{Images, Lockfiles},
+    stages::lockfile::{Images, Lockfiles, diff::locked_as, environment_of},
 };
 
 pub use wishes::Wishes;

@@ -5,16 +5,16 @@ mod properties;
 mod races;
 mod removal;
 
-use super::{
-    file,
-    testing::{
-        answers, batch, change, digest, environment, id, index, key, locked, lockfile, messages, name, unavailable,
-    },
+use super::testing::{
+    answers, batch, change, digest, environment, id, index, key, locked, lockfile, messages, name, unavailable,
 };
-use crate::model::{
-    failure::{Category, Problem},
-    lock::{Lock, LockChange, Previous},
-    resolution::Resolution,
+use crate::{
+    model::{
+        failure::{Category, Problem},
+        lock::{Lock, LockChange, Previous},
+        resolution::Resolution,
+    },
+    stages::lockfile,
 };
 
 const A: &str = "quay.io/jupyter/scipy-notebook:2026-11-02";
@@ -50,7 +50,7 @@ fn a_new_environment_is_locked() {
     assert_eq!(change.files.keys().collect::<Vec<_>>(), ["lock/research/geo.yaml"]);
     assert_eq!(change.problems.len(), 0);
     let bytes = change.files["lock/research/geo.yaml"].as_ref().unwrap();
-    assert_eq!(file::parse("lock/research/geo.yaml", bytes).unwrap(), *lockfile(&change.lock, "research/geo"));
+    assert_eq!(lockfile::parse("lock/research/geo.yaml", bytes).unwrap(), *lockfile(&change.lock, "research/geo"));
 }
 
 // T2, T3, E1, E6: nothing new, no commit; both images stay in the file.

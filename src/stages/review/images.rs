@@ -8,7 +8,7 @@ use crate::{
         lock::{HoldChange, LockedImage, Lockfile},
         name::{EnvironmentId, Name},
     },
-    stages::lock::diff,
+    stages::lockfile::diff,
 };
 
 /// An image as one side has it.

@@ -14,7 +14,7 @@ use larder::{
         name::{EnvironmentId, Name},
         resolution::PlatformManifest,
     },
-    stages::lock::{file, message},
+    stages::{lock::message, lockfile},
 };
 
 /// The time of the first commit, in seconds since 1970; each further one is an hour later.
@@ -137,7 +137,7 @@ impl History {
 
     fn commit(&mut self, ids: &[EnvironmentId], moves: Vec<Move>, holds: Vec<HoldChange>, others: &[(&str, String)]) {
         let files: BTreeMap<String, Option<Vec<u8>>> =
-            ids.iter().map(|id| (id.lock_path(), Some(file::write(&self.lock[id])))).collect();
+            ids.iter().map(|id| (id.lock_path(), Some(lockfile::write(&self.lock[id])))).collect();
         let lock = ids.iter().map(|id| (id.clone(), Ok(self.lock[id].clone()))).collect();
         let change = LockChange { lock, files, moves, holds, ..LockChange::default() };
         let text = message(&change, "0.1.0");

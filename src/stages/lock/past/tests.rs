@@ -10,12 +10,14 @@ use crate::{
         resolution::Resolution,
         settings::Settings,
     },
-    stages::lock::{
-        file,
-        holds::{self, Act},
-        lock, message, relock,
-        testing::{answers, batch, digest, environment, id, key, lockfile, name, settings},
-        verdict::{Evidence, Steadiness, Steady},
+    stages::{
+        lock::{
+            holds::{self, Act},
+            lock, message, relock,
+            testing::{answers, batch, digest, environment, id, key, lockfile, name, settings},
+            verdict::{Evidence, Steadiness, Steady},
+        },
+        lockfile,
     },
 };
 
@@ -60,7 +62,7 @@ impl World {
     }
 
     fn commit(&mut self, author: &str, message: &str, next: Lock) {
-        let bytes = |lock: &Lock| lock.get(&id(ID)).map(|lockfile| file::write(lockfile.as_ref().unwrap()).into());
+        let bytes = |lock: &Lock| lock.get(&id(ID)).map(|lockfile| lockfile::write(lockfile.as_ref().unwrap()).into());
         let number = self.steps.len();
         let commit = CommitInfo {
             id: format!("{number:010}{:030}", 0),

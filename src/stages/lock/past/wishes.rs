@@ -10,7 +10,7 @@ use crate::{
         lock::{Lock, LockedImage},
         name::{EnvironmentId, Name},
     },
-    stages::lock::diff::locked_as,
+    stages::lockfile::diff::locked_as,
 };
 
 /// Images that a person took back and whose files ask for another reference than what is locked, looked at in ever

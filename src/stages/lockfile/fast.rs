@@ -3,18 +3,15 @@
 
 use std::{ops::Range, str::FromStr, sync::Arc};
 
-use super::lockfiles::{Image, Images};
-use crate::{
-    model::{
-        lock::{LockedImage, Previous},
-        name::Name,
-        resolution::PlatformManifest,
-    },
-    stages::lock::file::{API_VERSION, HEADER, KIND},
+use super::{API_VERSION, HEADER, Images, KIND, images::Image};
+use crate::model::{
+    lock::{LockedImage, Previous},
+    name::Name,
+    resolution::PlatformManifest,
 };
 
-/// The images, if these bytes are a lockfile in the very form of [`crate::stages::lock::file::write`] that needs no
-/// escapes. Then they are what [`crate::stages::lock::file::parse`] gives too. An image that stands in the same lines in
+/// The images, if these bytes are a lockfile in the very form of [`crate::stages::file::write`] that needs no
+/// escapes. Then they are what [`crate::stages::file::parse`] gives too. An image that stands in the same lines in
 /// the file `beside` it, whose bytes come first, is not read again.
 pub(super) fn read(bytes: &[u8], beside: Option<(&[u8], &Images)>) -> Option<Images> {
     let mut lines = Lines { rest: std::str::from_utf8(bytes).ok()? };
@@ -125,9 +122,9 @@ mod tests {
 
     use crate::{
         model::lock::Lockfile,
-        stages::lock::{
-            file,
-            testing::{answers, batch, environment, locked, lockfile},
+        stages::{
+            lock::testing::{answers, batch, environment, locked, lockfile},
+            lockfile::{read::parse, write},
         },
     };
 
@@ -148,15 +145,15 @@ mod tests {
         let mut held = file.images.values().next().unwrap().clone();
         held.hold = Some("reverted by a person".to_owned());
         file.images.insert("b".parse().unwrap(), held);
-        file::write(&file)
+        write(&file)
     }
 
     #[test]
     fn what_larder_writes_is_read() {
         let bytes = example();
-        assert_eq!(read(&bytes), Some(file::parse("p", &bytes).unwrap()));
-        let empty = file::write(&crate::model::lock::Lockfile::default());
-        assert_eq!(read(&empty), Some(file::parse("p", &empty).unwrap()));
+        assert_eq!(read(&bytes), Some(parse("p", &bytes).unwrap()));
+        let empty = write(&crate::model::lock::Lockfile::default());
+        assert_eq!(read(&empty), Some(parse("p", &empty).unwrap()));
     }
 
     #[test]
@@ -181,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done to a lockfile: what is read quickly is what the YAML reader reads.
+        /// Whatever is done to a lockfile: what is read fast is what the YAML reader reads.
         #[test]
         fn it_never_differs_from_the_yaml_reader(edits in proptest::collection::vec((0..2000usize, 0..4usize, "[ -~\n]{0,3}"), 1..3)) {
             let mut bytes = example();
@@ -194,8 +191,8 @@ mod tests {
             let beside = super::read(&example, None).unwrap();
             let found = [read(&bytes), super::read(&bytes, Some((&example, &beside))).map(|images| lockfile_of(&images))];
             prop_assert_eq!(&found[0], &found[1]);
-            if let [Some(quick), _] = found {
-                prop_assert_eq!(Ok(quick), file::parse("p", &bytes));
+            if let [Some(fast), _] = found {
+                prop_assert_eq!(Ok(fast), parse("p", &bytes));
             }
         }
     }

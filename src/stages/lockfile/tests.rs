@@ -12,7 +12,7 @@ use crate::{
 };
 
 const PATH: &str = "lock/research/geo.yaml";
-const CASE: &str = include_str!("../../../../tests/cases/lock/lockfile.yaml");
+const CASE: &str = include_str!("../../../tests/cases/lock/lockfile.yaml");
 
 fn entry(reference: &str, word: &str) -> LockedImage {
     let resolved = index(word, &["linux/amd64"]);

@@ -1,53 +1,17 @@
-//! Lockfiles of the past: each is parsed once, although two neighbours need it.
+//! The versions of lockfiles in a history: each is parsed once, although two neighbors need it.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
-use super::quick;
-use crate::{
-    model::{
-        failure::{Failure, Problem},
-        history::{CommitInfo, FileChange},
-        lock::{LockedImage, Lockfile},
-        name::Name,
-    },
-    stages::lock::file,
+use super::{Images, fast, read};
+use crate::model::{
+    failure::{Failure, Problem},
+    history::{CommitInfo, FileChange},
 };
 
 /// A side of a change: none where the file is not there, a failure where it cannot be read.
 pub type Side = Result<Option<Arc<Images>>, Failure>;
 
-/// The images of a lockfile of the past, in order of their names. Those that did not change are shared with its
-/// neighbours.
-pub struct Images(pub(super) Vec<Image>);
-
-/// One of them.
-pub(super) struct Image {
-    pub(super) name: Name,
-    pub(super) entry: Arc<LockedImage>,
-    /// Where it stands in the file's bytes; empty where that is not known.
-    pub(super) place: Range<usize>,
-}
-
-impl Images {
-    /// The image of that name.
-    pub fn get(&self, name: &Name) -> Option<&Arc<LockedImage>> {
-        self.0.iter().find(|image| image.name == *name).map(|image| &image.entry)
-    }
-
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = (&Name, &LockedImage)> {
-        self.0.iter().map(|image| (&image.name, &*image.entry))
-    }
-}
-
-impl From<Lockfile> for Images {
-    fn from(lockfile: Lockfile) -> Self {
-        let image = |(name, entry)| Image { name, entry: Arc::new(entry), place: 0..0 };
-        Self(lockfile.images.into_iter().map(image).collect())
-    }
-}
-
-/// Both sides of the last change of each path: one commit's old file is its neighbour's new one, whichever comes first.
+/// Both sides of the last change of each path: one commit's old file is its neighbor's new one, whichever comes first.
 #[derive(Default)]
 pub struct Lockfiles(HashMap<String, Vec<Parsed>>);
 
@@ -83,22 +47,12 @@ impl Lockfiles {
 impl Parsed {
     fn read(path: &str, bytes: &Arc<[u8]>, beside: Option<&Self>) -> Result<Self, Failure> {
         let beside = beside.map(|beside| (&*beside.bytes, &*beside.images));
-        let images = match quick::read(bytes, beside) {
+        let images = match fast::read(bytes, beside) {
             Some(images) => images,
-            None => file::parse(path, bytes)?.into(),
+            None => read::parse(path, bytes)?.into(),
         };
         Ok(Self { bytes: bytes.clone(), images: Arc::new(images) })
     }
-}
-
-/// Reads one lockfile as [`file::parse`] does, faster where it is as larder writes it.
-///
-/// # Errors
-/// Those of [`file::parse`].
-pub fn parse(path: &str, bytes: &[u8]) -> Result<Lockfile, Failure> {
-    let Some(images) = quick::read(bytes, None) else { return file::parse(path, bytes) };
-    let images = images.0.into_iter().map(|image| (image.name, Arc::unwrap_or_clone(image.entry)));
-    Ok(Lockfile { images: images.collect() })
 }
 
 /// The problems of a lockfile of the past: it is passed over, so there is nothing to be done about them.
