@@ -18,6 +18,7 @@ mod history;
 mod hold;
 mod import;
 mod init;
+pub mod json;
 mod lock;
 mod output;
 mod plan;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{CliError, Exit, Printer, session};
 use crate::{
     config::{OutputFormat, RegistryOptions, SourceOptions, TargetOptions},
-    io::{credentials::StoredCredentials, links, registry::RegistryClient},
+    io::links,
     model::{
         failure::{Category, Failure, Problem},
         lock::{HoldChange, Lock as ModelLock, LockChange, Move},
@@ -77,14 +77,11 @@ impl Lock {
         let source = session::source(&self.source).await?;
         let environments = session::load(&source)?;
         let settings = &environments.settings;
-        let client = RegistryClient::new(&settings.registries)?;
-        let cluster = session::cluster_if_any(&self.target).await;
-        let credentials = StoredCredentials::new(cluster, self.registry.registry_config.as_deref())?;
         let refresh = if self.missing { Refresh::Missing } else { Refresh::All };
         let due = BTreeMap::new();
         let wanted =
             resolve::wanted(&environments.environments, settings, &environments.lock, &due, Duration::ZERO, refresh);
-        let resolution = client.resolve_all(wanted, &credentials).await;
+        let resolution = session::resolve(wanted, settings, &self.target, &self.registry).await?;
         let mut change = self.relock(&environments, &resolution).await;
         lock::warn(&environments.environments, settings, &resolution::warnings(&resolution), &mut change);
         if let (Some(root), false) = (&source.root, self.check) {

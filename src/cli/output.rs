@@ -4,7 +4,10 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use super::CliError;
+use super::{
+    CliError,
+    json::{Document, Versioned},
+};
 use crate::{
     diagnostics::{self, Severity, Style},
     model::failure::{Category, Failure, Problem},
@@ -54,6 +57,11 @@ impl Printer {
     /// A line of data.
     pub fn line(&mut self, line: &str) {
         self.text(&format!("{line}\n"));
+    }
+
+    /// A document, with its version and kind.
+    pub fn document(&mut self, document: &impl Document) {
+        self.json(&Versioned::new(document));
     }
 
     /// Data as JSON.

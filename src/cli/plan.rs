@@ -2,18 +2,21 @@
 
 mod review;
 
-use std::collections::BTreeMap;
-
 use clap::Args;
-use serde::Serialize;
 
-use super::{CliError, Exit, Printer, session};
+use super::{
+    CliError, Exit, Printer,
+    json::{Problem as ShownProblem, plan as json},
+    session::{self, Source},
+};
 use crate::{
-    config::{ForgeOptions, OutputFormat, SourceOptions, TargetOptions},
+    config::{ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, TargetOptions},
     model::{
         batch::succeeded,
-        failure::{Category, Failure, Problem},
-        name::EnvironmentId,
+        failure::{Category, Problem},
+        lock::LockedImage,
+        manifest::Owner,
+        name::{EnvironmentId, Name},
         plan::{Action, Change, Plan as ModelPlan},
     },
     pipeline::{compare, render_locked},
@@ -27,6 +30,7 @@ use crate::{
   larder plan --repo URL --branch next       a branch, before it is merged
   larder plan --target dir:manifests         against a folder of manifests
   larder plan --from main                    what your uncommitted files change; needs no cluster and no registry
+  larder plan --from main --resolve          the same with digests and sizes; a tag that does not exist fails it
   larder plan --from main --to HEAD --output markdown
   larder plan --from BASE --to HEAD --comment --pull-request 7 --forge gitea \\
     --forge-url https://git.example.com --forge-repo team/environments --forge-token-file token
@@ -39,6 +43,8 @@ pub struct Plan {
     target: TargetOptions,
     #[command(flatten)]
     revisions: Revisions,
+    #[command(flatten)]
+    registry: RegistryOptions,
     #[command(flatten)]
     forge: ForgeOptions,
     /// How the plan is printed.
@@ -56,6 +62,10 @@ struct Revisions {
     /// The later revision; by default the files of the folder, or the branch of --repo.
     #[arg(long, value_name = "REV", requires = "from")]
     to: Option<String>,
+    /// Ask the registries for the references that the change brings, and for no others: the plan then has their digests,
+    /// sizes and objects, and fails when one cannot be resolved.
+    #[arg(long, requires = "from")]
+    resolve: bool,
     /// Whom to ask beside the two revisions: `server` adds node counts and the cluster's own dry run.
     #[arg(long, value_enum, value_name = "MODE", default_value_t, requires = "from")]
     dry_run: DryRun,
@@ -89,16 +99,6 @@ enum PlanFormat {
     Markdown,
 }
 
-/// A plan as JSON, with the environments that have none.
-#[derive(Serialize)]
-struct Output<'a> {
-    #[serde(flatten)]
-    plan: &'a ModelPlan,
-    broken: BTreeMap<&'a EnvironmentId, &'a Failure>,
-    /// Images that are held.
-    notes: BTreeMap<&'a EnvironmentId, Vec<Problem>>,
-}
-
 impl Plan {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         if self.revisions.from.is_some() {
@@ -122,14 +122,11 @@ impl Plan {
         let plan = compare(&target, &environments, &change, manifests, &session::revision(&source)).await?;
         let broken = session::report_broken(printer, &environments, &[]);
         match output {
-            OutputFormat::Json => {
-                let broken = session::broken(&environments);
-                printer.json(&Output { plan: &plan, broken, notes: notes(&environments) });
-            }
+            OutputFormat::Json => printer.document(&document(&source, &environments, &plan)),
             OutputFormat::Text => {
-                print(printer, &plan);
-                for (id, notes) in notes(&environments) {
-                    notes.iter().for_each(|note| printer.remark(&id.to_string(), note));
+                print(printer, &environments, &plan);
+                for (id, note) in notes(&environments) {
+                    printer.remark(&id.to_string(), &note);
                 }
             }
         }
@@ -142,13 +139,59 @@ impl Plan {
 }
 
 /// The held images of each environment that has some.
-fn notes(environments: &Environments) -> BTreeMap<&EnvironmentId, Vec<Problem>> {
-    let notes = succeeded(&environments.lock).map(|(id, lockfile)| (id, holds::notes(id, lockfile)));
-    notes.filter(|(_, notes)| !notes.is_empty()).collect()
+fn notes(environments: &Environments) -> impl Iterator<Item = (&EnvironmentId, Problem)> {
+    succeeded(&environments.lock)
+        .flat_map(|(id, lockfile)| holds::notes(id, lockfile).into_iter().map(move |note| (id, note)))
 }
 
-/// Prints a plan: diffs, then what could not be planned, then a summary.
-pub fn print(printer: &mut Printer, plan: &ModelPlan) {
+/// A plan against a target as it is printed.
+pub fn document(source: &Source, environments: &Environments, plan: &ModelPlan) -> json::Plan {
+    let image = |(id, name, entry): (&EnvironmentId, &Name, &LockedImage)| json::Image {
+        environment: id.to_string(),
+        image: name.to_string(),
+        old: None,
+        new: Some(json::Locked { reference: entry.reference.to_string(), digest: Some(entry.digest.to_string()) }),
+        pull: Vec::new(),
+    };
+    let note = |(id, note): (&EnvironmentId, Problem)| json::Note {
+        environment: id.to_string(),
+        message: note.message,
+        hint: note.hint,
+    };
+    let mut effect = json::Effect::from(plan);
+    let broken = session::broken(environments);
+    effect.problems.extend(broken.iter().flat_map(|(id, failure)| ShownProblem::of(id, failure)));
+    json::Plan {
+        to: json::Revision { commit: source.snapshot.commit().map(str::to_owned) },
+        images: images(environments, plan).map(image).collect(),
+        notes: notes(environments).map(note).collect(),
+        effect,
+        ..json::Plan::default()
+    }
+}
+
+/// The locked images of environments of which an object is created or changed.
+fn images<'a>(
+    environments: &'a Environments,
+    plan: &'a ModelPlan,
+) -> impl Iterator<Item = (&'a EnvironmentId, &'a Name, &'a LockedImage)> {
+    let writes = |change: &&Change| matches!(change.action, Action::Create | Action::Configure);
+    let is_owner = move |id: &EnvironmentId| {
+        plan.changes
+            .iter()
+            .filter(writes)
+            .any(|change| matches!(&change.owner, Owner::Environment(owner) if owner == id))
+    };
+    let all = succeeded(&environments.lock).filter(move |(id, _)| is_owner(id));
+    all.flat_map(|(id, lockfile)| lockfile.images.iter().map(move |(name, entry)| (id, name, entry)))
+}
+
+/// Prints a plan: a summary and the images, then diffs and what could not be planned.
+pub fn print(printer: &mut Printer, environments: &Environments, plan: &ModelPlan) {
+    printer.line(&summary(plan));
+    for (id, name, entry) in images(environments, plan) {
+        printer.line(&format!("{id} {name}: {} ({})", entry.reference, entry.digest.short()));
+    }
     print_changes(printer, &plan.changes);
     for failure in plan.failures.values() {
         printer.failure(failure);
@@ -156,7 +199,6 @@ pub fn print(printer: &mut Printer, plan: &ModelPlan) {
     if let Some(blocked) = &plan.blocked {
         printer.problem(&blocked.problem);
     }
-    printer.line(&summary(plan));
 }
 
 /// Prints the diff of each object that changes.

@@ -8,18 +8,24 @@ use std::{
 
 use super::{CliError, Exit, Printer};
 use crate::{
-    config::{SourceOptions, Target, TargetOptions},
+    config::{RegistryOptions, SourceOptions, Target, TargetOptions},
     io::{
-        cluster::KubeCluster, directory::Directory, folder, git::Checkout, repository::Repository, target::AnyTarget,
+        cluster::KubeCluster, credentials::StoredCredentials, directory::Directory, folder, git::Checkout,
+        registry::RegistryClient, repository::Repository, target::AnyTarget,
     },
     model::{
         batch::failed,
         failure::{Category, Failure, Problem},
         lock::LockChange,
         name::EnvironmentId,
+        resolution::{Request, Resolution},
+        settings::Settings,
         snapshot::{Origin, Snapshot},
     },
-    stages::load::{self, Environments},
+    stages::{
+        load::{self, Environments},
+        standing,
+    },
 };
 
 /// The files that a verb works on.
@@ -147,6 +153,26 @@ pub async fn cluster(options: &TargetOptions) -> Result<KubeCluster, CliError> {
 /// The cluster of a verb that can do without one: none when there is no kubeconfig that can be used.
 pub async fn cluster_if_any(options: &TargetOptions) -> Option<KubeCluster> {
     cluster(options).await.ok()
+}
+
+/// That all of these environments are there.
+pub fn must_be_known(named: &[EnvironmentId], environments: &Environments) -> Result<(), Problem> {
+    let known = || environments.environments.keys();
+    let unknown = named.iter().find(|id| !environments.environments.contains_key(id));
+    unknown.map_or(Ok(()), |unknown| Err(standing::unknown_environment(unknown, known())))
+}
+
+/// Asks the registries, with pull secrets from the cluster where there is a kubeconfig.
+pub async fn resolve(
+    questions: Vec<Request>,
+    settings: &Settings,
+    target: &TargetOptions,
+    registry: &RegistryOptions,
+) -> Result<Resolution, CliError> {
+    let client = RegistryClient::new(&settings.registries)?;
+    let cluster = cluster_if_any(target).await;
+    let credentials = StoredCredentials::new(cluster, registry.registry_config.as_deref())?;
+    Ok(client.resolve_all(questions, &credentials).await)
 }
 
 /// The environments whose file or lockfile is broken.

@@ -1,12 +1,11 @@
 //! `larder validate`: checks the files without a cluster or a registry.
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 
-use super::{CliError, Exit, Printer, session};
+use super::{CliError, Exit, Printer, json, session};
 use crate::{
     config::SourceOptions,
-    diagnostics::{Severity, Style, github, render, sarif},
+    diagnostics::{Severity, github, sarif},
     io::folder,
     model::{
         batch::{failed, succeeded},
@@ -15,6 +14,7 @@ use crate::{
     stages::{
         changed::{self, Affected},
         load::{self, Environments},
+        review::text::plural,
     },
 };
 
@@ -64,6 +64,8 @@ enum Output {
 #[derive(Debug, Default, PartialEq)]
 struct Findings {
     valid: usize,
+    /// Dot files under `environments/`.
+    ignored: usize,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
 }
@@ -112,22 +114,28 @@ fn findings(loaded: Result<Environments, Failure>, affected: &Affected) -> Findi
     let concerned = |problem: &&Problem| affected.concerns(problem);
     Findings {
         valid: succeeded(&environments.environments).filter(|(_, found)| affected.covers(&found.path)).count(),
+        ignored: environments.ignored,
         errors: errors.filter(concerned).cloned().collect(),
         warnings: environments.warnings.iter().filter(concerned).cloned().collect(),
     }
 }
 
 fn print(printer: &mut Printer, findings: &Findings, output: Output, folder: &str) {
-    let Findings { valid, errors, warnings } = findings;
+    let Findings { valid, ignored, errors, warnings } = findings;
     let warned = warnings.iter().map(|problem| (Severity::Warning, problem));
     let all = warned.chain(errors.iter().map(|problem| (Severity::Error, problem)));
-    let summary = format!("{valid} environments are valid, {} errors, {} warnings", errors.len(), warnings.len());
+    let summary = summary(findings);
     match output {
         Output::Json => {
-            let errors: Vec<Shown<'_>> = errors.iter().map(|problem| Shown::new(problem, Severity::Error)).collect();
-            let warnings: Vec<Shown<'_>> =
-                warnings.iter().map(|problem| Shown::new(problem, Severity::Warning)).collect();
-            printer.json(&Json { valid: *valid, errors, warnings });
+            let shown = |problems: &[Problem], severity| {
+                problems.iter().map(|problem| json::Problem::new(problem, severity)).collect()
+            };
+            printer.document(&json::validation::Validation {
+                valid: *valid,
+                ignored: *ignored,
+                errors: shown(errors, Severity::Error),
+                warnings: shown(warnings, Severity::Warning),
+            });
         }
         Output::Sarif => printer.json(&sarif::log(all, folder)),
         Output::Github => {
@@ -142,24 +150,18 @@ fn print(printer: &mut Printer, findings: &Findings, output: Output, folder: &st
     }
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    valid: usize,
-    errors: Vec<Shown<'a>>,
-    warnings: Vec<Shown<'a>>,
-}
-
-/// A problem, and how people read it.
-#[derive(Serialize)]
-struct Shown<'a> {
-    code: &'static str,
-    #[serde(flatten)]
-    problem: &'a Problem,
-    rendered: String,
-}
-
-impl<'a> Shown<'a> {
-    fn new(problem: &'a Problem, severity: Severity) -> Self {
-        Self { code: problem.code(), problem, rendered: render(problem, severity, Style::Plain) }
+/// `5 environments are valid, 1 error, 0 warnings`.
+fn summary(findings: &Findings) -> String {
+    let Findings { valid, ignored, errors, warnings } = findings;
+    let verb = if *valid == 1 { "is" } else { "are" };
+    let mut text = format!(
+        "{} {verb} valid, {}, {}",
+        plural(*valid, "environment"),
+        plural(errors.len(), "error"),
+        plural(warnings.len(), "warning")
+    );
+    if *ignored > 0 {
+        text += &format!("; {} ignored", plural(*ignored, "dot file"));
     }
+    text
 }

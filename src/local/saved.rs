@@ -1,20 +1,20 @@
 //! Files that are saved and not committed: what is wrong with them, and what would change if they were committed.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     io::{folder, git::CommitId, repository::Repository},
     model::{
         failure::{Category, Failure, Problem},
-        lock::LockChange,
-        manifest::Manifests,
         snapshot::{Entry, Snapshot},
     },
-    pipeline::render_locked,
     stages::{
-        load::{self, Environments},
-        render,
-        review::{self, Review, Side, text},
+        changed, load, render,
+        review::{self, Registries, Review, Side, text},
     },
 };
 
@@ -75,38 +75,23 @@ impl Saved {
         }
         let now = Told::Saved(tip, saved.files.clone());
         if now != self.told {
-            tell(&tip, &differing(&committed, &saved), &compare(&committed, &saved, &self.render));
+            tell(&tip, &changed::paths(&committed, &saved), &compare(&committed, &saved, &self.render));
             self.told = now;
         }
         Ok(())
     }
 }
 
-/// The paths of files that differ.
-fn differing(committed: &Snapshot, saved: &Snapshot) -> Vec<String> {
-    let all: std::collections::BTreeSet<&String> = committed.files.keys().chain(saved.files.keys()).collect();
-    all.into_iter().filter(|path| committed.files.get(*path) != saved.files.get(*path)).cloned().collect()
-}
-
 fn compare(committed: &Snapshot, saved: &Snapshot, options: &render::Options) -> Review {
-    let read = |snapshot: &Snapshot| -> Result<(Environments, Manifests), Failure> {
-        let environments = load::load(snapshot)?;
-        let lock = LockChange { lock: environments.lock.clone(), ..LockChange::default() };
-        let manifests = render_locked(&environments, &lock, options);
-        Ok((environments, manifests))
-    };
+    let read = |snapshot| Ok::<_, Failure>(Side::new(load::load(snapshot)?, &Registries::NotAsked, options));
     let names = ("the commit", "the saved files");
-    let former = read(committed).ok();
-    let former = former.as_ref().map(|(environments, manifests)| Side { environments, manifests });
     match read(saved) {
-        Ok((environments, manifests)) => {
-            review::review(former, Side { environments: &environments, manifests: &manifests }, names)
-        }
+        Ok(saved) => review::review(read(committed).ok().as_ref(), &saved, names),
         Err(failure) => review::unreadable(&failure, names),
     }
 }
 
-fn tell(tip: &CommitId, files: &[String], review: &Review) {
+fn tell(tip: &CommitId, files: &BTreeSet<String>, review: &Review) {
     let files =
         files.iter().take(5).cloned().collect::<Vec<_>>().join(", ") + if files.len() > 5 { ", …" } else { "" };
     tracing::info!(commit = %tip, files, "saved, not committed: nothing of it is applied");

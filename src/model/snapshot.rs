@@ -37,6 +37,14 @@ pub enum Origin {
 }
 
 impl Snapshot {
+    /// The commit, as 40 hexadecimal digits; none for files on disk.
+    pub fn commit(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::Commit(commit) => Some(commit),
+            Origin::Folder => None,
+        }
+    }
+
     /// The bytes of a regular file.
     pub fn file(&self, path: &str) -> Option<&Arc<[u8]>> {
         match self.files.get(path) {

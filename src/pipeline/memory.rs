@@ -236,7 +236,7 @@ mod tests {
         }
         let nothing = (std::collections::BTreeMap::new(), Vec::new(), Vec::new());
         let (templates, warnings, strays) = nothing;
-        (Environments { settings: settings(), environments, lock, templates, warnings, strays }, answer)
+        (Environments { settings: settings(), environments, lock, templates, warnings, strays, ignored: 0 }, answer)
     }
 
     #[test]

@@ -30,11 +30,15 @@ impl Affected {
     }
 }
 
+/// The paths of files that differ.
+pub fn paths(before: &Snapshot, after: &Snapshot) -> BTreeSet<String> {
+    let all = before.files.keys().chain(after.files.keys());
+    all.filter(|path| before.files.get(*path) != after.files.get(*path)).cloned().collect()
+}
+
 /// Compares two snapshots of the same repository.
 pub fn affected(before: &Snapshot, after: &Snapshot) -> Affected {
-    let all = before.files.keys().chain(after.files.keys());
-    let changed: BTreeSet<String> =
-        all.filter(|path| before.files.get(*path) != after.files.get(*path)).cloned().collect();
+    let changed = paths(before, after);
     let is_shared = |path: &String| path == SETTINGS || (path.starts_with("templates/") && path.ends_with(".j2"));
     if changed.iter().any(is_shared) { Affected::All } else { Affected::Only(changed) }
 }

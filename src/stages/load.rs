@@ -61,6 +61,8 @@ pub struct Environments {
     pub warnings: Vec<Problem>,
     /// Files under `environments/` that belong to no environment, since their paths name none.
     pub strays: Vec<Problem>,
+    /// How many dot files under `environments/` were ignored.
+    pub ignored: usize,
 }
 
 /// Reads a snapshot.
@@ -82,7 +84,7 @@ fn read(
 ) -> Result<Environments, Failure> {
     let mut allowed = Allowed { everywhere, ..Allowed::default() };
     let templates = load_templates(snapshot)?;
-    let Identities { claims, strays } = identity::identities(snapshot, &settings);
+    let Identities { claims, strays, ignored } = identity::identities(snapshot, &settings);
     let lock = load_lock(snapshot, last.as_deref_mut());
     let mut environments = Batch::new();
     for (id, claim) in claims {
@@ -100,7 +102,7 @@ fn read(
     }
     bounds::count_images(&mut environments, &settings, &lock, snapshot);
     let warnings = lint::lint(&settings, &environments, &allowed, snapshot);
-    Ok(Environments { lock, settings, environments, templates, warnings, strays })
+    Ok(Environments { lock, settings, environments, templates, warnings, strays, ignored })
 }
 
 fn load_settings(snapshot: &Snapshot) -> Result<(Settings, BTreeSet<Lint>), Failure> {

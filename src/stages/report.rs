@@ -150,6 +150,7 @@ mod tests {
             templates: BTreeMap::new(),
             warnings: Vec::new(),
             strays: Vec::new(),
+            ignored: 0,
         }
     }
 

@@ -1,26 +1,26 @@
-//! What changes between two snapshots: environments, images, and the objects rendered from both. Needs neither cluster
-//! nor registry.
+//! What changes between two snapshots, each as the pass on it would leave it: environments, images, and the objects
+//! rendered from both. Needs no cluster, and a registry only where new digests are wanted.
 
 mod environments;
 mod images;
 pub mod markdown;
 mod nodes;
 mod objects;
+mod side;
 #[cfg(test)]
 mod tests;
 pub mod text;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+pub use self::side::{Registries, Side, questions};
 
-use super::{load::Environments, lock::entry};
 use crate::model::{
-    batch::{failed, succeeded},
+    batch::failed,
     digest::Digest,
     failure::{Category, Failure, Problem},
     lock::HoldChange,
-    manifest::{Manifests, ObjectId, Owner},
+    manifest::{ObjectId, Owner},
     name::{EnvironmentId, Name},
     observation::NodeTraits,
     plan::{Action, Blocked, Plan},
@@ -28,18 +28,8 @@ use crate::model::{
     resolution::Platform,
 };
 
-/// One of the two snapshots.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// Its files.
-    pub environments: &'a Environments,
-    /// What they and their lock render to.
-    pub manifests: &'a Manifests,
-}
-
 /// What changes between two snapshots.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Review {
     /// The earlier revision.
     pub from: String,
@@ -49,8 +39,9 @@ pub struct Review {
     pub environments: Vec<EnvironmentChange>,
     /// Images that move.
     pub images: Vec<ImageChange>,
+    /// Whether the registries were asked for the digests of new references.
+    pub digests: Digests,
     /// Holds that are set, changed or taken away.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<HoldChange>,
     /// Objects that change.
     pub objects: Vec<ObjectChange>,
@@ -68,9 +59,18 @@ pub struct Review {
     pub server: Option<Plan>,
 }
 
+/// Where the digests of references that the lock does not hold are from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Digests {
+    /// Nowhere: only what is locked is known.
+    #[default]
+    Locked,
+    /// From their registries; one without a digest could not be resolved.
+    Resolved,
+}
+
 /// One environment's change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentChange {
     /// Which one.
     pub id: EnvironmentId,
@@ -78,13 +78,25 @@ pub struct EnvironmentChange {
     pub kind: EnvironmentChangeKind,
     /// The parts of its file that differ.
     pub parts: Vec<&'static str>,
-    /// The pool that it is for, if it is one of `larder.yaml`.
-    pub pool: Option<String>,
+    /// The nodes that it is for.
+    pub nodes: Nodes,
+}
+
+/// Which nodes an environment is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// Those of a pool of `larder.yaml`.
+    Pool(String),
+    /// Every Linux node.
+    All,
+    /// Those that its own file selects.
+    Selected,
+    /// Its file cannot be read.
+    Unknown,
 }
 
 /// What happens to an environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvironmentChangeKind {
     /// Its file is new.
     Added,
@@ -99,7 +111,7 @@ pub enum EnvironmentChangeKind {
 }
 
 /// One image's change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageChange {
     /// The environment.
     pub environment: EnvironmentId,
@@ -115,7 +127,7 @@ pub struct ImageChange {
 }
 
 /// What a node of that platform pulls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
     /// The platform.
     pub platform: Platform,
@@ -124,7 +136,7 @@ pub struct Pull {
 }
 
 /// A reference and its digest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The reference.
     pub reference: ImageReference,
@@ -133,7 +145,7 @@ pub struct Held {
 }
 
 /// One object's change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectChange {
     /// Which object.
     pub id: ObjectId,
@@ -146,7 +158,7 @@ pub struct ObjectChange {
 }
 
 /// Compares two snapshots. `from` is none where there was no environment repository yet.
-pub fn review(from: Option<Side<'_>>, to: Side<'_>, names: (&str, &str)) -> Review {
+pub fn review(from: Option<&Side>, to: &Side, names: (&str, &str)) -> Review {
     let blocked = environments::blocked(from, to);
     let (problems, former_problems) = new_problems(from, to);
     Review {
@@ -160,8 +172,8 @@ pub fn review(from: Option<Side<'_>>, to: Side<'_>, names: (&str, &str)) -> Revi
         former_problems,
         shared: environments::shared(from, to),
         blocked,
-        nodes: BTreeMap::new(),
-        server: None,
+        digests: to.digests,
+        ..Review::default()
     }
 }
 
@@ -193,14 +205,20 @@ impl Review {
         self.objects.iter().filter(|object| object.action == action).count()
     }
 
+    /// How many images move to a digest that is not known. Their objects change once it is.
+    pub fn unknown_digests(&self) -> usize {
+        let is_unknown = |held: &&Held| held.digest.is_none();
+        self.images.iter().filter_map(|image| image.new.as_ref()).filter(is_unknown).count()
+    }
+
     /// Counts the nodes that each environment's pullers are meant for.
-    pub fn count_nodes(&mut self, to: Side<'_>, nodes: &BTreeMap<String, NodeTraits>) {
+    pub fn count_nodes(&mut self, to: &Side, nodes: &BTreeMap<String, NodeTraits>) {
         self.nodes = nodes::count(to, nodes);
     }
 }
 
 /// What is wrong at `to`: what is new, and how much is not.
-fn new_problems(from: Option<Side<'_>>, to: Side<'_>) -> (Vec<Problem>, usize) {
+fn new_problems(from: Option<&Side>, to: &Side) -> (Vec<Problem>, usize) {
     let former = from.map(problems).unwrap_or_default();
     let mut new = problems(to);
     let all = new.len();
@@ -215,18 +233,14 @@ fn same(a: &Problem, b: &Problem) -> bool {
     a.message == b.message && path(a) == path(b)
 }
 
-fn problems(side: Side<'_>) -> Vec<Problem> {
-    let Side { environments, manifests } = side;
+fn problems(side: &Side) -> Vec<Problem> {
+    let Side { environments, manifests, unlocked, .. } = side;
     let mut found: Vec<Problem> = Vec::new();
     let failures = failed(&environments.environments).chain(failed(&environments.lock)).map(|(_, failure)| failure);
-    // What is not locked yet is no problem of a change: it is locked after the merge.
+    // What is not locked is told by `unlocked`, where it is a problem at all.
     let unrendered = manifests.values().filter_map(|result| result.as_ref().err());
     let unrendered = unrendered.filter(|failure| failure.category() != Category::Lock);
-    let held: Vec<Problem> = succeeded(&environments.environments)
-        .filter_map(|(id, environment)| Some((environment, environments.lock.get(id)?.as_ref().ok()?)))
-        .flat_map(|(environment, lockfile)| entry::refusals(environment, lockfile))
-        .collect();
-    for problem in failures.chain(unrendered).flat_map(Failure::problems).chain(&environments.strays).chain(&held) {
+    for problem in failures.chain(unrendered).flat_map(Failure::problems).chain(&environments.strays).chain(unlocked) {
         if !found.contains(problem) {
             found.push(problem.clone());
         }

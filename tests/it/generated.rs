@@ -27,6 +27,10 @@ fn generated_files_are_current() {
     for kind in FileKind::ALL {
         files.push((format!("docs/schema/{}.json", kind.name()), schema_text(kind)));
     }
+    for (name, schema) in larder::cli::json::schemas() {
+        let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
+        files.push((format!("docs/schema/output/{name}.json"), text));
+    }
     // What editors need in an environment repository without a network.
     for kind in [FileKind::Settings, FileKind::Environment] {
         files.push((format!("example-repo/.larder/schema/{}.json", kind.name()), schema_text(kind)));

@@ -1,6 +1,10 @@
 //! `larder validate`, the program itself: revisions, what a pull request changes, forms of output, exit codes.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -11,15 +15,15 @@ spec:
   tenants: {t: {namespace: t}}
 ";
 
-fn environment(image: &str) -> String {
+pub(crate) fn environment(image: &str) -> String {
     format!("apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  images: [{{name: a, image: \"{image}\"}}]\n")
 }
 
 /// A Git repository in which `envs/` is an environment repository, with good files in its first commit.
-struct World(TempDir);
+pub(crate) struct World(TempDir);
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let world = Self(tempfile::tempdir().unwrap());
         world.git(&["init", "-q", "-b", "main"]);
         world.write("larder.yaml", SETTINGS);
@@ -29,13 +33,13 @@ impl World {
         world
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.0.path().join("envs").join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("git");
         command.current_dir(self.0.path()).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]).args(arguments);
@@ -44,7 +48,7 @@ impl World {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn commit(&self) {
+    pub(crate) fn commit(&self) {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "-m", "x"]);
     }
@@ -55,8 +59,22 @@ impl World {
     }
 
     fn validate_in(&self, folder: &str, arguments: &[&str]) -> (i32, String, String) {
+        self.larder_in(folder, &[&["validate"], arguments].concat())
+    }
+
+    /// The path of a file of the environment repository.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join("envs").join(path)
+    }
+
+    /// A command in the environment repository: exit code, standard output and standard error.
+    pub(crate) fn larder(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.larder_in("envs", arguments)
+    }
+
+    fn larder_in(&self, folder: &str, arguments: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        command.env_clear().current_dir(self.0.path().join(folder)).arg("validate").args(arguments);
+        command.env_clear().env("HOME", self.0.path()).current_dir(self.0.path().join(folder)).args(arguments);
         let output = command.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -72,17 +90,17 @@ fn exit_codes_tell_errors_from_warnings() {
     );
     world.write("environments/t/b.yaml", &environment("app"));
     let (code, out, err) = world.validate(&[]);
-    assert_eq!((code, out.as_str()), (0, "2 environments are valid, 0 errors, 1 warnings\n"));
+    assert_eq!((code, out.as_str()), (0, "2 environments are valid, 0 errors, 1 warning\n"));
     assert!(err.starts_with("warning[mutable-tag]: ") && err.contains("--> environments/t/b.yaml:4:29"), "{err}");
     assert_eq!(world.validate(&["--strict"]).0, 2);
     world.write("environments/t/a.yaml", &environment("App"));
     let (code, out, err) = world.validate(&["--strict"]);
-    assert_eq!((code, out.as_str()), (1, "1 environments are valid, 1 errors, 1 warnings\n"));
+    assert_eq!((code, out.as_str()), (1, "1 environment is valid, 1 error, 1 warning\n"));
     assert!(err.contains("error[reference]: "), "{err}");
     assert_eq!(world.validate(&["--no-such-flag"]).0, 1);
     world.write("larder.yaml", "kind: Settings\n");
     let (code, out, err) = world.validate(&[]);
-    assert_eq!((code, out.as_str()), (1, "0 environments are valid, 1 errors, 0 warnings\n"));
+    assert_eq!((code, out.as_str()), (1, "0 environments are valid, 1 error, 0 warnings\n"));
     assert!(err.contains("the field `apiVersion` is missing"), "{err}");
 }
 
@@ -122,14 +140,14 @@ fn only_what_changed_is_told() {
     // Not committed yet, which counts too.
     world.write("environments/t/b.yaml", &environment("app:3"));
     world.write("environments/t/c.yaml", &environment("app"));
-    assert_eq!(from(&world, "HEAD"), (0, "2 environments are valid, 0 errors, 1 warnings\n".into()));
-    assert_eq!(from(&world, "HEAD~1"), (1, "2 environments are valid, 1 errors, 1 warnings\n".into()));
+    assert_eq!(from(&world, "HEAD"), (0, "2 environments are valid, 0 errors, 1 warning\n".into()));
+    assert_eq!(from(&world, "HEAD~1"), (1, "2 environments are valid, 1 error, 1 warning\n".into()));
     world.commit();
     let (code, out, _) = world.validate(&["--from", "HEAD~1", "--rev", "HEAD"]);
-    assert_eq!((code, out.as_str()), (0, "2 environments are valid, 0 errors, 1 warnings\n"));
+    assert_eq!((code, out.as_str()), (0, "2 environments are valid, 0 errors, 1 warning\n"));
     // Everything depends on larder.yaml.
     world.write("larder.yaml", &format!("{SETTINGS}  lints: {{allow: [mutable-tag]}}\n"));
-    assert_eq!(from(&world, "HEAD"), (1, "2 environments are valid, 1 errors, 0 warnings\n".into()));
+    assert_eq!(from(&world, "HEAD"), (1, "2 environments are valid, 1 error, 0 warnings\n".into()));
     // Before there was a larder.yaml, there was nothing.
     world.git(&["checkout", "-q", "--orphan", "empty"]);
     world.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
@@ -144,7 +162,7 @@ fn programs_get_the_same() {
     let json: Value = serde_json::from_str(&world.validate(&["--output", "json"]).1).unwrap();
     assert_eq!((&json["valid"], &json["errors"][0]["code"]), (&1.into(), &"reference".into()));
     let warning = &json["warnings"][0];
-    assert_eq!((&warning["code"], &warning["lint"]), (&"mutable-tag".into(), &"mutable-tag".into()));
+    assert_eq!((&warning["code"], &json["kind"]), (&"mutable-tag".into(), &"Validation".into()));
     let location = &warning["location"];
     assert_eq!((&location["path"], &location["column"]), (&"environments/t/b.yaml".into(), &29.into()));
     assert!(warning["rendered"].as_str().unwrap().contains("^^^"), "{warning}");
@@ -164,6 +182,21 @@ fn programs_get_the_same() {
     let uris: Vec<&Value> =
         results.iter().map(|result| &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]).collect();
     assert_eq!(uris, ["envs/environments/t/b.yaml", "envs/environments/t/a.yaml"]);
+}
+
+#[test]
+fn dot_files_are_ignored_and_counted() {
+    let world = World::new();
+    std::os::unix::fs::symlink("ada@host.1", world.path("environments/t/.#a.yaml")).unwrap();
+    world.write("environments/t/.a.yaml.swp", "x");
+    world.write("environments/.idea/deeply/below/c.yaml", "x: [");
+    world.write("environments/.DS_Store", "x");
+    let counted = "2 environments are valid, 0 errors, 0 warnings; 4 dot files ignored\n";
+    assert_eq!(world.validate(&["--strict"]), (0, counted.into(), "".into()));
+    world.commit();
+    assert_eq!(world.validate(&["--rev", "HEAD"]).1, counted);
+    let json: Value = serde_json::from_str(&world.validate(&["--output", "json"]).1).unwrap();
+    assert_eq!(json["ignored"], 4);
 }
 
 #[test]

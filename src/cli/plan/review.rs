@@ -2,38 +2,28 @@
 
 use super::{DryRun, Plan, PlanFormat, Revisions};
 use crate::{
-    cli::{CliError, Exit, Printer, session},
+    cli::{CliError, Exit, Printer, json::plan as json, session},
     config::{SourceOptions, Target},
     io::forge::{Posted, WhenAbsent},
-    model::{
-        failure::Failure,
-        manifest::Manifests,
-        snapshot::{Origin, Snapshot},
-    },
-    pipeline::{compare, render_locked},
+    model::{resolution::Resolution, snapshot::Snapshot},
+    pipeline::compare,
     stages::{
         load::{self, Environments},
         render,
-        review::{self, Review, Side, markdown, text},
+        review::{self, Registries, Review, Side, markdown, text},
     },
 };
 
 /// The longest Markdown that is printed, in bytes: what every forge takes.
 const LIMIT: usize = 65_000;
 
-/// One of the two revisions.
-struct Revision {
-    name: String,
-    loaded: Result<(Environments, Manifests), Failure>,
-}
-
 pub(super) async fn run(plan: Plan, printer: &mut Printer) -> Result<Exit, CliError> {
     // A wrong flag is told before any work.
     let forge = plan.forge.open()?;
-    let review = compute(&plan).await?;
+    let Compared { review, from, to, environments } = compute(&plan).await?;
     match plan.output {
-        PlanFormat::Text => print(printer, &review),
-        PlanFormat::Json => printer.json(&review),
+        PlanFormat::Text => print(printer, &review, environments.as_ref()),
+        PlanFormat::Json => printer.document(&json::Plan::between(from, to, &review)),
         PlanFormat::Markdown => printer.text(&markdown::markdown(&review, &marker(&plan), LIMIT)),
     }
     if let (Some(forge), Some(number), true) = (forge, plan.revisions.pull_request, plan.revisions.comment) {
@@ -62,30 +52,49 @@ fn marker(plan: &Plan) -> String {
     markdown::marker(&format!("{}{path}", plan.target.instance))
 }
 
-async fn compute(plan: &Plan) -> Result<Review, CliError> {
-    let Revisions { from, to, dry_run, .. } = &plan.revisions;
-    let from = from.as_deref().unwrap_or_default();
+/// What changes, and between which commits.
+struct Compared {
+    review: Review,
+    from: json::Revision,
+    to: json::Revision,
+    /// The environments of `to`, if they can be read.
+    environments: Option<Environments>,
+}
+
+async fn compute(plan: &Plan) -> Result<Compared, CliError> {
+    let Revisions { from, to, dry_run, resolve, .. } = &plan.revisions;
     let options = render::Options { instance: plan.target.instance.clone() };
-    let (former, later) = snapshots(&plan.source, from, to.as_deref()).await?;
-    let (former, later) = (revision(&former, &options), revision(&later, &options));
-    let names = (former.name.as_str(), later.name.as_str());
-    let (environments, manifests) = match &later.loaded {
+    let (former, later) = snapshots(&plan.source, from.as_deref().unwrap_or_default(), to.as_deref()).await?;
+    let names = (name(&former), name(&later));
+    let names = (names.0.as_str(), names.1.as_str());
+    let commit = |snapshot: &Snapshot| json::Revision { commit: snapshot.commit().map(str::to_owned) };
+    let (from, to) = (commit(&former), commit(&later));
+    let later = match load::load(&later) {
         Ok(loaded) => loaded,
-        Err(failure) => return Ok(review::unreadable(failure, names)),
+        Err(failure) => {
+            return Ok(Compared { review: review::unreadable(&failure, names), from, to, environments: None });
+        }
     };
-    let from = former.loaded.as_ref().ok();
-    let from = from.map(|(environments, manifests)| Side { environments, manifests });
-    let to = Side { environments, manifests };
-    let mut review = review::review(from, to, names);
+    let former = load::load(&former).ok();
+    let (before, after) = if *resolve {
+        let questions = review::questions(former.as_ref(), &later);
+        let answers = session::resolve(questions, &later.settings, &plan.target, &plan.registry).await?;
+        (Registries::Asked(Resolution::new()), Registries::Asked(answers))
+    } else {
+        (Registries::NotAsked, Registries::NotAsked)
+    };
+    let former = former.map(|loaded| Side::new(loaded, &before, &options));
+    let later = Side::new(later, &after, &options);
+    let mut review = review::review(former.as_ref(), &later, names);
     if *dry_run == DryRun::Server {
-        let change = session::locked(environments);
         let target = session::target(&plan.target).await?;
-        review.server = Some(compare(&target, environments, &change, manifests.clone(), &later.name).await?);
+        let manifests = later.manifests.clone();
+        review.server = Some(compare(&target, &later.environments, &later.lock(), manifests, names.1).await?);
         if plan.target.target == Target::Cluster {
-            review.count_nodes(to, &session::cluster(&plan.target).await?.nodes().await?);
+            review.count_nodes(&later, &session::cluster(&plan.target).await?.nodes().await?);
         }
     }
-    Ok(review)
+    Ok(Compared { review, from, to, environments: Some(later.environments) })
 }
 
 /// The files at both revisions. Without `to`, the present files of the folder or the tip of `--repo`.
@@ -98,28 +107,21 @@ async fn snapshots(options: &SourceOptions, from: &str, to: Option<&str>) -> Res
     Ok((former, later))
 }
 
-fn revision(snapshot: &Snapshot, options: &render::Options) -> Revision {
-    let name = match &snapshot.origin {
-        Origin::Commit(commit) => commit.chars().take(10).collect(),
-        Origin::Folder => "the folder".to_owned(),
-    };
-    let loaded = load::load(snapshot).map(|environments| {
-        let manifests = render_locked(&environments, &session::locked(&environments), options);
-        (environments, manifests)
-    });
-    Revision { name, loaded }
+/// What a revision is called in headlines and diffs.
+fn name(snapshot: &Snapshot) -> String {
+    snapshot.commit().map_or_else(|| "the directory".to_owned(), |commit| commit.chars().take(10).collect())
 }
 
-fn print(printer: &mut Printer, review: &Review) {
+fn print(printer: &mut Printer, review: &Review, environments: Option<&Environments>) {
+    printer.line(&text::summary(review));
     text::lines(review).iter().for_each(|line| printer.line(line));
     review.objects.iter().for_each(|object| printer.diff(&object.diff));
     review.problems.iter().for_each(|problem| printer.problem(problem));
     if let Some(blocked) = &review.blocked {
         printer.problem(&blocked.problem);
     }
-    printer.line(&text::summary(review));
-    if let Some(server) = &review.server {
+    if let (Some(server), Some(environments)) = (&review.server, environments) {
         printer.line("the cluster's own dry run:");
-        super::print(printer, server);
+        super::print(printer, environments, server);
     }
 }

@@ -308,6 +308,7 @@ mod tests {
             templates: Default::default(),
             warnings: vec![],
             strays: vec![],
+            ignored: 0,
         };
         let due = |before: Option<Arc<Snapshot>>| {
             let mut memory = Memory::default();

@@ -18,6 +18,8 @@ pub struct Identities<'a> {
     pub claims: BTreeMap<EnvironmentId, Claim<'a>>,
     /// Files whose paths name none.
     pub strays: Vec<Problem>,
+    /// How many dot files there are, or files in such directories: what editors and systems leave behind.
+    pub ignored: usize,
 }
 
 /// Why there is an environment.
@@ -50,9 +52,11 @@ struct Candidate<'a> {
 /// Finds the environments of a snapshot.
 pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities<'a> {
     let mut strays = Vec::new();
+    let mut ignored = 0;
     let mut candidates: BTreeMap<EnvironmentId, Vec<Candidate<'a>>> = BTreeMap::new();
     for (path, entry) in snapshot.under("environments") {
         match of_path(path) {
+            _ if path.split('/').any(|part| part.starts_with('.')) => ignored += 1,
             Some(Ok((id, form))) => candidates.entry(id).or_default().push(Candidate { path, entry, form }),
             Some(Err(error)) => strays.push(name_problem(path, &error)),
             // A folder's worth of environments may be behind it.
@@ -77,7 +81,7 @@ pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities
             (id, claim)
         })
         .collect();
-    Identities { claims, strays }
+    Identities { claims, strays, ignored }
 }
 
 /// The identity that a lockfile's path names.

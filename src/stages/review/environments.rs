@@ -2,40 +2,43 @@
 
 use std::collections::BTreeSet;
 
-use super::{EnvironmentChange, EnvironmentChangeKind as Kind, Side};
+use super::{EnvironmentChange, EnvironmentChangeKind as Kind, Nodes, Side};
 use crate::{
-    model::{environment::Environment, failure::Failure, name::EnvironmentId, plan::Blocked, settings::Settings},
-    stages::{budget, load::Environments},
+    model::{
+        environment::{Environment, Placement},
+        failure::Failure,
+        name::EnvironmentId,
+        plan::Blocked,
+        settings::Settings,
+    },
+    stages::budget,
 };
 
-pub(super) fn changes(from: Option<Side<'_>>, to: Side<'_>) -> Vec<EnvironmentChange> {
+pub(super) fn changes(from: Option<&Side>, to: &Side) -> Vec<EnvironmentChange> {
     let before = |id: &EnvironmentId| from.and_then(|side| side.environments.environments.get(id));
     let after = |id: &EnvironmentId| to.environments.environments.get(id);
-    let settings = |side: Side<'_>| side.environments.settings.clone();
-    let former = from.map(settings);
     ids(from, to)
         .into_iter()
         .filter_map(|id| {
             let (kind, parts) = compare(before(&id), after(&id))?;
-            let (environment, settings) = match (after(&id), before(&id), &former) {
-                (Some(Ok(environment)), ..) => (Some(environment), &to.environments.settings),
-                (None, Some(Ok(environment)), Some(settings)) => (Some(environment), settings),
-                _ => (None, &to.environments.settings),
+            let nodes = match (after(&id), before(&id), from) {
+                (Some(Ok(environment)), ..) => nodes(environment, &to.environments.settings),
+                (None, Some(Ok(environment)), Some(from)) => nodes(environment, &from.environments.settings),
+                _ => Nodes::Unknown,
             };
-            let pool = environment.and_then(|environment| pool(environment, settings));
-            Some(EnvironmentChange { id, kind, parts, pool })
+            Some(EnvironmentChange { id, kind, parts, nodes })
         })
         .collect()
 }
 
 /// Whatever concerns all environments.
-pub(super) fn shared(from: Option<Side<'_>>, to: Side<'_>) -> Vec<String> {
+pub(super) fn shared(from: Option<&Side>, to: &Side) -> Vec<String> {
     let Some(from) = from else { return Vec::new() };
     let mut shared = Vec::new();
     if from.environments.settings != to.environments.settings {
         shared.push("larder.yaml".to_owned());
     }
-    let (old, new): (&Environments, &Environments) = (from.environments, to.environments);
+    let (old, new) = (&from.environments, &to.environments);
     let names: BTreeSet<&String> = old.templates.keys().chain(new.templates.keys()).collect();
     let changed = names.into_iter().filter(|name| old.templates.get(*name) != new.templates.get(*name));
     shared.extend(changed.map(|name| format!("templates/{name}")));
@@ -43,21 +46,26 @@ pub(super) fn shared(from: Option<Side<'_>>, to: Side<'_>) -> Vec<String> {
 }
 
 /// Removals that the budget would stop, as the pass after the merge would.
-pub(super) fn blocked(from: Option<Side<'_>>, to: Side<'_>) -> Option<Blocked> {
+pub(super) fn blocked(from: Option<&Side>, to: &Side) -> Option<Blocked> {
     let existing: BTreeSet<EnvironmentId> = from?.environments.environments.keys().cloned().collect();
     let present: BTreeSet<EnvironmentId> = to.environments.environments.keys().cloned().collect();
     let removed = existing.difference(&present).cloned().collect();
     budget::decide_beside(&existing, &removed, &present, &to.environments.settings.prune).err().map(|blocked| *blocked)
 }
 
-pub(super) fn ids(from: Option<Side<'_>>, to: Side<'_>) -> BTreeSet<EnvironmentId> {
+pub(super) fn ids(from: Option<&Side>, to: &Side) -> BTreeSet<EnvironmentId> {
     let former = from.into_iter().flat_map(|side| side.environments.environments.keys());
     former.chain(to.environments.environments.keys()).cloned().collect()
 }
 
-/// The pool of `larder.yaml` with these nodes.
-fn pool(environment: &Environment, settings: &Settings) -> Option<String> {
-    settings.pools.iter().find(|(_, placement)| **placement == environment.placement).map(|(name, _)| name.clone())
+/// The pool of `larder.yaml` with these nodes, if there is one.
+fn nodes(environment: &Environment, settings: &Settings) -> Nodes {
+    let mut pools = settings.pools.iter();
+    match pools.find(|(_, placement)| **placement == environment.placement) {
+        Some((name, _)) => Nodes::Pool(name.clone()),
+        None if environment.placement == Placement::default() => Nodes::All,
+        None => Nodes::Selected,
+    }
 }
 
 type Read = Result<Environment, Failure>;
@@ -85,7 +93,7 @@ fn parts(old: &Environment, new: &Environment) -> Vec<&'static str> {
         images
     };
     let all = [
-        ("displayName", old.display_name != new.display_name),
+        ("display name", old.display_name != new.display_name),
         ("description", old.description != new.description),
         ("images", images(old) != images(new)),
         ("nodes", old.placement != new.placement),

@@ -18,7 +18,7 @@ struct Shown<'a> {
     entry: Option<&'a LockedImage>,
 }
 
-pub(super) fn changes(from: Option<Side<'_>>, to: Side<'_>) -> Vec<ImageChange> {
+pub(super) fn changes(from: Option<&Side>, to: &Side) -> Vec<ImageChange> {
     let mut changes = Vec::new();
     for id in ids(from, to) {
         let before = from.map(|side| images(side, &id)).unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) fn changes(from: Option<Side<'_>>, to: Side<'_>) -> Vec<ImageChange> 
     changes
 }
 
-fn images<'a>(side: Side<'a>, id: &EnvironmentId) -> BTreeMap<Name, Shown<'a>> {
+fn images<'a>(side: &'a Side, id: &EnvironmentId) -> BTreeMap<Name, Shown<'a>> {
     let lockfile = side.environments.lock.get(id).and_then(|lockfile| lockfile.as_ref().ok());
     let locked = |name: &Name| lockfile.and_then(|lockfile: &Lockfile| lockfile.images.get(name));
     let of_entry = |entry: &'a LockedImage| Shown {
@@ -70,8 +70,8 @@ fn images<'a>(side: Side<'a>, id: &EnvironmentId) -> BTreeMap<Name, Shown<'a>> {
 }
 
 /// Holds that are set, changed or taken away.
-pub(super) fn holds(from: Option<Side<'_>>, to: Side<'_>) -> Vec<HoldChange> {
-    let lockfile = |side: Side<'_>, id: &EnvironmentId| side.environments.lock.get(id)?.as_ref().ok().cloned();
+pub(super) fn holds(from: Option<&Side>, to: &Side) -> Vec<HoldChange> {
+    let lockfile = |side: &Side, id: &EnvironmentId| side.environments.lock.get(id)?.as_ref().ok().cloned();
     let changes = |id: EnvironmentId| {
         let (old, new) = (from.and_then(|from| lockfile(from, &id)), lockfile(to, &id));
         diff::holds(&id, old.as_ref(), new.as_ref())

@@ -9,7 +9,10 @@ mod tests;
 pub use escape::{block, code};
 use escape::{html, summary_code};
 
-use super::{EnvironmentChange, EnvironmentChangeKind as Kind, Held, ImageChange, Pull, Review};
+use super::{
+    EnvironmentChange, Held, ImageChange, Nodes, Pull, Review,
+    text::{self, plural},
+};
 use crate::{
     model::{lock::LockChange, manifest::Owner, plan::Action},
     stages::lock,
@@ -67,14 +70,12 @@ fn headline(review: &Review) -> String {
     if review.is_empty() && review.is_sound() {
         return format!("{from} → {to}: nothing changes on the nodes.");
     }
-    let count = |action| review.count(action);
+    let (environments, images) = (review.environments.len(), review.images.len());
     format!(
-        "{from} → {to}: **{}**, **{}**; objects: {} to create, {} to change, {} to delete.",
-        plural(review.environments.len(), "environment"),
-        plural(review.images.len(), "image"),
-        count(Action::Create),
-        count(Action::Configure),
-        count(Action::Delete)
+        "{from} → {to}: **{}**, **{}**; {}.",
+        plural(environments, "environment"),
+        plural(images, "image"),
+        text::objects(review)
     )
 }
 
@@ -91,7 +92,7 @@ fn warnings(review: &Review) -> Vec<String> {
         sections.push(format!("{title}\n\n{}", block("text", &text)));
     }
     if review.former_problems > 0 {
-        sections.push(format!("_{} of before still stand._\n", plural(review.former_problems, "problem")));
+        sections.push(format!("_{}._\n", text::still_there(review.former_problems)));
     }
     if let Some(blocked) = &review.blocked {
         let text = blocked.problem.to_string();
@@ -108,18 +109,26 @@ fn warnings(review: &Review) -> Vec<String> {
 }
 
 fn environments(review: &Review) -> Option<String> {
+    let counted = !review.nodes.is_empty();
     let rows = review.environments.iter().map(|change| {
-        let EnvironmentChange { id, kind, parts, pool } = change;
-        let parts: Vec<String> = parts.iter().map(|part| code(part)).collect();
-        let pool = pool.as_deref().map_or_else(|| "—".to_owned(), cell);
-        [
-            cell(&id.to_string()),
-            format!("{} {}", word(*kind), parts.join(" ")).trim().to_owned(),
-            pool,
-            nodes(review, change),
-        ]
+        let mut row = vec![cell(&change.id.to_string()), text::words(change), nodes(change)];
+        if counted {
+            let count = review.nodes.get(&change.id);
+            row.push(count.map_or_else(|| "unknown".to_owned(), ToString::to_string));
+        }
+        row
     });
-    table(["Environment", "Change", "Pool", "Nodes"], &rows.collect::<Vec<_>>())
+    let header = ["Environment", "Change", "For", "Nodes"];
+    table(&header[..if counted { 4 } else { 3 }], &rows.collect::<Vec<_>>())
+}
+
+fn nodes(change: &EnvironmentChange) -> String {
+    match &change.nodes {
+        Nodes::Pool(pool) => format!("pool {}", cell(pool)),
+        Nodes::All => "all Linux nodes".to_owned(),
+        Nodes::Selected => "its own node selection".to_owned(),
+        Nodes::Unknown => "unknown".to_owned(),
+    }
 }
 
 fn holds(review: &Review) -> Option<String> {
@@ -131,15 +140,15 @@ fn holds(review: &Review) -> Option<String> {
 fn images(review: &Review) -> Option<String> {
     let rows = review.images.iter().map(|change| {
         let ImageChange { environment, image, old, new, pull } = change;
-        [
+        vec![
             cell(&format!("{environment}")),
             cell(image.as_str()),
-            held(old.as_ref(), "not locked"),
-            held(new.as_ref(), "locked after the merge"),
+            held(old.as_ref(), text::NOT_LOCKED),
+            held(new.as_ref(), text::unknown_digest(review)),
             pulled(new.as_ref(), pull),
         ]
     });
-    table(["Environment", "Image", "Old", "New", "To pull on each node"], &rows.collect::<Vec<_>>())
+    table(&["Environment", "Image", "Old", "New", "To pull on each node"], &rows.collect::<Vec<_>>())
 }
 
 fn diffs(review: &Review) -> Vec<String> {
@@ -167,12 +176,12 @@ fn folded(owner: &Owner, id: &str, action: Action, diff: &str) -> String {
 }
 
 /// A table, cut after some rows; none without rows.
-fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> Option<String> {
+fn table(header: &[&str], rows: &[Vec<String>]) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(&header.map(str::to_owned)) + &line(&header.map(|_| "---".to_owned()));
+    let mut text = format!("| {} |\n| {} |\n", header.join(" | "), vec!["---"; header.len()].join(" | "));
     rows.iter().take(ROWS).for_each(|row| text.push_str(&line(row)));
     if rows.len() > ROWS {
         text.push_str(&format!("\n_and {} more_\n", rows.len() - ROWS));
@@ -206,10 +215,6 @@ fn pulled(new: Option<&Held>, pull: &[Pull]) -> String {
     }
 }
 
-fn nodes(review: &Review, change: &EnvironmentChange) -> String {
-    review.nodes.get(&change.id).map_or_else(|| "—".to_owned(), ToString::to_string)
-}
-
 /// `1.5 GiB`.
 pub fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
@@ -222,27 +227,13 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", units[unit])
 }
 
-pub(super) fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Added => "added",
-        Kind::Changed => "changed",
-        Kind::Removed => "removed",
-        Kind::Broken => "broken",
-        Kind::Repaired => "repaired",
-    }
-}
-
-pub(super) fn verb(action: Action) -> &'static str {
+fn verb(action: Action) -> &'static str {
     match action {
         Action::Create => "create",
         Action::Configure => "change",
         Action::Delete => "delete",
         Action::Unchanged => "keep",
     }
-}
-
-pub(super) fn plural(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// The description of a pull request that proposes lock changes. `fingerprint` is part of it, hidden.
@@ -257,9 +248,9 @@ pub fn proposal(change: &LockChange, fingerprint: &str, limit: usize) -> String 
         let reason = hold.and_then(|hold| hold.reason.as_deref());
         let held = reason.map_or_else(String::new, |reason| format!(", held: {}", cell(reason)));
         let new = side(&moved.new) + &held;
-        [cell(&moved.environment.to_string()), cell(moved.image.as_str()), side(&moved.old), new]
+        vec![cell(&moved.environment.to_string()), cell(moved.image.as_str()), side(&moved.old), new]
     });
-    let table = table(["Environment", "Image", "Old", "New"], &rows.collect::<Vec<_>>());
+    let table = table(&["Environment", "Image", "Old", "New"], &rows.collect::<Vec<_>>());
     let title = format!(
         "{fingerprint}\nlarder proposes these lock changes. Merge to let the nodes pull them; close to leave them out until \
          they change again. larder keeps this branch up to date, so changes of others on it are refused.\n"

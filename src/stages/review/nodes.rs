@@ -13,9 +13,9 @@ use crate::model::{
     observation::{NodeTraits, Taint},
 };
 
-pub(super) fn count(side: Side<'_>, nodes: &BTreeMap<String, NodeTraits>) -> BTreeMap<EnvironmentId, usize> {
+pub(super) fn count(side: &Side, nodes: &BTreeMap<String, NodeTraits>) -> BTreeMap<EnvironmentId, usize> {
     let mut counts = BTreeMap::new();
-    for (owner, result) in side.manifests {
+    for (owner, result) in &side.manifests {
         let (Owner::Environment(id), Ok(manifests)) = (owner, result) else { continue };
         let pullers = manifests.iter().filter(|manifest| manifest.id.kind == Kind::DaemonSet);
         let pods: Vec<&Value> = pullers.filter_map(|puller| puller.object.pointer("/spec/template/spec")).collect();

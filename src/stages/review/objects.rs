@@ -1,6 +1,6 @@
 //! Which objects change, with a unified diff of each.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde_json::Value;
 use similar::TextDiff;
@@ -12,10 +12,10 @@ use crate::model::{
     yaml::to_yaml,
 };
 
-pub(super) fn changes(from: Option<Side<'_>>, to: Side<'_>, blocked: Option<&Blocked>) -> Vec<ObjectChange> {
+pub(super) fn changes(from: Option<&Side>, to: &Side, blocked: Option<&Blocked>) -> Vec<ObjectChange> {
     let none = Manifests::new();
-    let before = objects(from.map_or(&none, |side| side.manifests));
-    let after = objects(to.manifests);
+    let before = objects(from.map_or(&none, |side| &side.manifests));
+    let after = objects(&to.manifests);
     let mut changes = Vec::new();
     for (id, new) in &after {
         let (action, old) = match before.get(id) {
@@ -33,6 +33,8 @@ pub(super) fn changes(from: Option<Side<'_>>, to: Side<'_>, blocked: Option<&Blo
             changes.push(ObjectChange { id: (*id).clone(), owner: old.owner.clone(), action: Action::Delete, diff });
         }
     }
+    // What people look for comes first: pullers, then what only lists them.
+    changes.sort_by_key(|change| Reverse(change.id.kind));
     changes
 }
 
@@ -42,7 +44,7 @@ fn objects(manifests: &Manifests) -> BTreeMap<&ObjectId, &Manifest> {
 
 /// Whether what an owner has stays as it is: its file is broken or suspended, it does not render, or the budget does not
 /// let it go.
-fn stays(owner: &Owner, to: Side<'_>, blocked: Option<&Blocked>) -> bool {
+fn stays(owner: &Owner, to: &Side, blocked: Option<&Blocked>) -> bool {
     let rendered = to.manifests.get(owner);
     match owner {
         _ if rendered.is_some_and(Result::is_err) => true,

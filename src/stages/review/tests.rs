@@ -2,45 +2,53 @@
 
 use std::collections::BTreeMap;
 
-use super::{EnvironmentChangeKind as Kind, Review, Side, markdown, review, text};
+use super::{EnvironmentChangeKind as Kind, Nodes, Registries, Review, Side, markdown, questions, review, text};
 use crate::{
     model::{
         digest::Digest,
         environment::Placement,
         failure::{Category, Failure, Problem},
-        manifest::Manifests,
+        manifest::Kind as ObjectKind,
         observation::{NodeTraits, Taint},
         plan::Action,
-        resolution::PlatformManifest,
+        resolution::{PlatformManifest, Request, Resolution, ResolvedImage},
     },
     stages::{
         load::Environments,
         render::{
-            Options, render,
+            Options,
             tests::fixture::{World, image, world},
         },
     },
 };
 
-fn loaded(world: &World) -> (Environments, Manifests) {
-    let World { environments, settings, templates, lock, .. } = world;
-    let manifests = render(environments, settings, templates, lock, &Options::default());
-    let environments = Environments {
-        settings: settings.clone(),
-        environments: environments.clone(),
-        lock: lock.clone(),
-        templates: templates.clone(),
+fn loaded(world: &World) -> Environments {
+    Environments {
+        settings: world.settings.clone(),
+        environments: world.environments.clone(),
+        lock: world.lock.clone(),
+        templates: world.templates.clone(),
         warnings: Vec::new(),
         strays: Vec::new(),
-    };
-    (environments, manifests)
+        ignored: 0,
+    }
+}
+
+fn side(world: &World, registries: &Registries) -> Side {
+    Side::new(loaded(world), registries, &Options::default())
 }
 
 fn compare(from: Option<&World>, to: &World) -> Review {
-    let (from, to) = (from.map(loaded), loaded(to));
-    let side = |(environments, manifests)| Side { environments, manifests };
-    let from = from.as_ref().map(|(environments, manifests)| side((environments, manifests)));
-    review(from, side((&to.0, &to.1)), ("aaaa", "bbbb"))
+    let from = from.map(|from| side(from, &Registries::NotAsked));
+    review(from.as_ref(), &side(to, &Registries::NotAsked), ("aaaa", "bbbb"))
+}
+
+/// With the registries' answers to what the change asks.
+fn resolved(from: &World, to: &World, answer: impl Fn(&Request) -> Result<ResolvedImage, Failure>) -> Review {
+    let asked = questions(Some(&loaded(from)), &loaded(to));
+    let resolution: Resolution = asked.iter().map(|request| (request.key(), answer(request))).collect();
+    let from = side(from, &Registries::Asked(Resolution::new()));
+    review(Some(&from), &side(to, &Registries::Asked(resolution)), ("aaaa", "bbbb"))
 }
 
 #[test]
@@ -110,6 +118,78 @@ fn a_change_by_a_person_is_locked_after_the_merge() {
     assert!(review.images.iter().all(|change| change.new.as_ref().unwrap().digest.is_none()));
     assert!(review.is_sound(), "what is not locked yet is no problem: {:?}", review.problems);
     assert!(text::lines(&review).join("\n").contains("2026-11-09 (locked after the merge)"));
+    let unknown = "objects change once 2 new digests are known";
+    let markdown = markdown::markdown(&review, "<!-- m -->", 65_000);
+    for shown in [text::summary(&review), markdown] {
+        assert!(shown.contains(unknown) && !shown.contains("0 to change"), "{shown}");
+    }
+}
+
+/// The next tag of research/geo's image.
+fn bumped() -> World {
+    let mut to = world();
+    to.environment("research/geo").images[0] = image("notebook", "quay.io/jupyter/scipy-notebook:2026-11-09");
+    to
+}
+
+#[test]
+fn a_resolved_tag_shows_its_digest_its_size_and_its_objects() {
+    let amd64 = PlatformManifest {
+        platform: "linux/amd64".parse().unwrap(),
+        digest: Digest::sha256(b"new amd64"),
+        size: 3 * 1024 * 1024 * 1024,
+    };
+    let review = resolved(&world(), &bumped(), |_| {
+        Ok(ResolvedImage {
+            digest: Digest::sha256(b"new"),
+            media_type: "application/vnd.oci.image.index.v1+json".into(),
+            platforms: Some(vec![amd64.clone()]),
+            warnings: Vec::new(),
+        })
+    });
+    assert!(review.is_sound() && review.unknown_digests() == 0, "{:?}", review.problems);
+    assert_eq!(review.images[0].new.as_ref().unwrap().digest, Some(Digest::sha256(b"new")));
+    assert_eq!(review.images[0].pull[0].bytes, amd64.size);
+    let changed: Vec<_> = review.objects.iter().map(|object| (object.action, object.id.kind)).collect();
+    let expected = [(Action::Configure, ObjectKind::DaemonSet), (Action::Configure, ObjectKind::ConfigMap)];
+    assert_eq!(changed, expected, "the puller before the records");
+    assert_eq!(text::summary(&review), "1 environment, 1 image; objects: 0 to create, 2 to change, 0 to delete");
+}
+
+#[test]
+fn a_tag_that_does_not_exist_is_a_problem_of_the_change() {
+    let review = resolved(&world(), &bumped(), |_| Err(Problem::new(Category::Registry, "no such tag").into()));
+    assert!(!review.is_sound() && review.objects.is_empty(), "{review:#?}");
+    assert!(review.problems[0].message.contains("no such tag"), "{:?}", review.problems);
+    assert!(text::summary(&review).ends_with("1 image not resolved"), "{}", text::summary(&review));
+}
+
+#[test]
+fn only_references_that_the_change_brings_are_asked_for() {
+    let asked = |from: &World, to: &World| -> Vec<String> {
+        let questions = questions(Some(&loaded(from)), &loaded(to));
+        questions.iter().map(|request| request.reference.to_string()).collect()
+    };
+    let mut unlocked = world();
+    unlocked.add("teaching/waiting", &[("a", "quay.io/a:1")]);
+    unlocked.lock.remove(&"teaching/waiting".parse().unwrap());
+    let mut bumped_too = bumped();
+    bumped_too.environments.insert(
+        "teaching/waiting".parse().unwrap(),
+        unlocked.environments[&"teaching/waiting".parse().unwrap()].clone(),
+    );
+    assert_eq!(asked(&world(), &world()), Vec::<String>::new());
+    assert_eq!(asked(&world(), &bumped()), ["quay.io/jupyter/scipy-notebook:2026-11-09"]);
+    assert_eq!(asked(&unlocked, &bumped_too), ["quay.io/jupyter/scipy-notebook:2026-11-09"], "it waited before");
+    assert_eq!(asked(&world(), &unlocked), ["quay.io/a:1"], "a new environment");
+    let mut suspended = unlocked;
+    suspended.environment("teaching/waiting").suspend = true;
+    assert_eq!(asked(&world(), &suspended), Vec::<String>::new());
+    assert_eq!(asked(&suspended, &bumped_too).len(), 2, "it is resumed");
+    let mut locked = bumped();
+    locked.lockfile("research/geo").images.values_mut().next().unwrap().reference =
+        "quay.io/jupyter/scipy-notebook:2026-11-09".parse().unwrap();
+    assert_eq!(asked(&world(), &locked), Vec::<String>::new(), "the change locks it itself");
 }
 
 #[test]
@@ -134,7 +214,14 @@ fn removals_are_shown_and_the_budget_speaks_up() {
     from.add("research/b", &[("a", "quay.io/a:1")]);
     let review = compare(Some(&from), &world());
     assert_eq!(review.environments[0].kind, Kind::Removed);
-    assert!(review.count(Action::Delete) >= 1 && review.is_sound(), "{:?}", review.objects);
+    let actions: Vec<_> = review.objects.iter().map(|object| (object.action, object.id.kind)).collect();
+    let expected = [
+        (Action::Delete, ObjectKind::DaemonSet),
+        (Action::Configure, ObjectKind::ConfigMap),
+        (Action::Delete, ObjectKind::ServiceAccount),
+    ];
+    assert_eq!(actions, expected, "the tenant's records change, too");
+    assert!(review.is_sound());
     let mut to = world();
     to.environments.clear();
     let review = compare(Some(&world()), &to);
@@ -149,6 +236,35 @@ fn the_first_environment_repository_is_all_new() {
     let review = compare(None, &world());
     assert_eq!(review.environments[0].kind, Kind::Added);
     assert!(review.count(Action::Create) >= 2 && review.count(Action::Delete) == 0);
+}
+
+#[test]
+fn all_nodes_a_pool_and_unknown_nodes_are_told_apart() {
+    let selector = |key: &str| Placement {
+        node_selector: BTreeMap::from([(key.to_owned(), "x".to_owned())]),
+        ..Placement::default()
+    };
+    let mut to = world();
+    to.settings.pools.insert("gpu".to_owned(), selector("gpu"));
+    for (id, placement) in
+        [("teaching/all", Placement::default()), ("teaching/gpu", selector("gpu")), ("teaching/own", selector("own"))]
+    {
+        to.add(id, &[("a", "quay.io/a:1")]).placement = placement;
+    }
+    let failure: Failure = Problem::new(Category::Schema, "unknown field `imags`").into();
+    to.environments.insert("teaching/broken".parse().unwrap(), Err(failure));
+    let review = compare(Some(&world()), &to);
+    let nodes: Vec<_> = review.environments.iter().map(|change| change.nodes.clone()).collect();
+    assert_eq!(nodes, [Nodes::All, Nodes::Unknown, Nodes::Pool("gpu".into()), Nodes::Selected]);
+    let text = markdown::markdown(&review, "<!-- m -->", 65_000);
+    for row in [
+        "| `teaching/all` | added | all Linux nodes |",
+        "| `teaching/broken` | broken: what it has stays | unknown |",
+        "| `teaching/gpu` | added | pool `gpu` |",
+        "| `teaching/own` | added | its own node selection |",
+    ] {
+        assert!(text.contains(row), "{row} in {text}");
+    }
 }
 
 #[test]
@@ -189,8 +305,7 @@ fn nodes_are_counted_as_the_daemonset_controller_would() {
         ("other-zone".to_owned(), node(&[("pool", "gpu"), ("zone", "c"), ("cores", "16")], None)),
         ("small".to_owned(), node(&[("pool", "gpu"), ("cores", "8")], None)),
     ]);
-    let (environments, manifests) = loaded(&to);
     let mut review = Review::default();
-    review.count_nodes(Side { environments: &environments, manifests: &manifests }, &nodes);
+    review.count_nodes(&side(&to, &Registries::NotAsked), &nodes);
     assert_eq!(review.nodes[&"research/geo".parse().unwrap()], 4);
 }

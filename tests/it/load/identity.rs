@@ -48,10 +48,6 @@ fn names_that_cannot_be_are_strays() {
     // FX-5
     let long = "b".repeat(210);
     for (name, message) in [
-        ("", "cannot be empty"),
-        (".", "starts with a dot"),
-        ("..", "starts with a dot"),
-        (".hidden", "starts with a dot"),
         (" a", "holds ' '"),
         ("a\n", "holds '\\n'"),
         ("a\\b", "holds '\\\\'"),
@@ -61,6 +57,13 @@ fn names_that_cannot_be_are_strays() {
         check(&["t/b.yaml", &format!("t/{name}.yaml")], &[("t/b", "ok"), ("stray", message)]);
     }
     check(&[" t/b.yaml"], &[("stray", "holds ' '")]);
+}
+
+#[test]
+fn dot_files_are_no_environments() {
+    for name in ["t/.yaml", "t/..yaml", "t/.hidden.yaml", "t/.#b.yaml", ".t/a.yaml", ".a.yaml"] {
+        check(&["t/b.yaml", name], &[("t/b", "ok")]);
+    }
 }
 
 #[test]

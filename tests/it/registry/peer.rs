@@ -69,7 +69,7 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// Plain http, for everybody.
-    pub(super) fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Self::start(None, &json!({}))
     }
 
@@ -156,15 +156,15 @@ impl Drop for Registry {
 }
 
 /// What was pushed.
-pub(super) struct Pushed {
-    pub(super) index: Digest,
+pub(crate) struct Pushed {
+    pub(crate) index: Digest,
     pub(super) manifest: Digest,
     /// Compressed bytes: configuration and layers.
-    pub(super) size: u64,
+    pub(crate) size: u64,
 }
 
 /// Pushes a tiny image for linux/amd64 behind an index.
-pub(super) async fn push(registry: &Registry, repository: &str, tag: &str) -> Pushed {
+pub(crate) async fn push(registry: &Registry, repository: &str, tag: &str) -> Pushed {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = reqwest::Client::builder().no_proxy();
     if let Some(pem) = &registry.authority {
@@ -174,7 +174,7 @@ pub(super) async fn push(registry: &Registry, repository: &str, tag: &str) -> Pu
     let scheme = if registry.authority.is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{}/v2/{repository}", registry.host);
     let config = br#"{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}"#;
-    let layer = b"a layer that nobody unpacks";
+    let layer = format!("a layer of {repository}:{tag} that nobody unpacks").into_bytes();
     for blob in [&config[..], &layer[..]] {
         let start =
             client.post(format!("{base}/blobs/uploads/")).basic_auth(USER, Some(PASSWORD)).send().await.unwrap();
@@ -197,7 +197,7 @@ pub(super) async fn push(registry: &Registry, repository: &str, tag: &str) -> Pu
     let manifest = json!({
         "schemaVersion": 2, "mediaType": kind,
         "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": Digest::sha256(config), "size": config.len()},
-        "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": Digest::sha256(layer), "size": layer.len()}],
+        "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": Digest::sha256(&layer), "size": layer.len()}],
     });
     let name = Digest::sha256(&serde_json::to_vec_pretty(&manifest).unwrap());
     let (digest, size) = put(name.as_str(), kind, &manifest).await;
