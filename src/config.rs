@@ -350,12 +350,14 @@ impl LogOptions {
     /// Sends events to standard error from now on; `default` is the filter when none was given.
     pub fn install(&self, default: &str) {
         let wanted = self.log.as_deref().unwrap_or(default);
-        // Libraries speak up at warnings only: at their own info level they repeat each retry.
-        let quiet = ["kube", "kube_client", "kube_runtime", "hyper", "hyper_util", "reqwest", "rustls", "tower", "h2"];
+        // Libraries speak up at warnings only: at their own info level they repeat each retry. The client logs each
+        // error that it returns, and larder says it itself.
+        let quiet = ["kube", "kube_runtime", "hyper", "hyper_util", "reqwest", "rustls", "tower", "h2"];
+        let quiet = quiet.into_iter().map(|library| (library, "warn")).chain([("kube_client", "off")]);
         let mut filter = EnvFilter::try_new(wanted).unwrap_or_else(|_| EnvFilter::new(default));
-        for library in quiet {
+        for (library, level) in quiet {
             if !wanted.contains(library)
-                && let Ok(directive) = format!("{library}=warn").parse()
+                && let Ok(directive) = format!("{library}={level}").parse()
             {
                 filter = filter.add_directive(directive);
             }

@@ -13,6 +13,7 @@ use crate::{
         cluster::Cluster,
         git::{CommitId, Tip},
         registry::Credentials,
+        repository::no_commit,
     },
     model::{
         failure::{Category, Problem},
@@ -78,7 +79,7 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
     ///
     /// # Errors
     /// When the pass cannot start, the branch being gone included.
-    pub async fn once(&mut self, cancel: &CancellationToken) -> Result<Option<Pass>, RunError> {
+    pub async fn once(&mut self, cancel: &CancellationToken) -> Result<Pass, RunError> {
         let tip = tokio::select! {
             tip = self.tip() => tip?,
             () = cancel.cancelled() => {
@@ -86,11 +87,8 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
             }
         };
         match tip {
-            Tip::Commit(tip) => self.pass(&tip, cancel).await.map(Some),
-            Tip::Empty => {
-                tracing::warn!("the repository has no commit yet: no environments");
-                Ok(None)
-            }
+            Tip::Commit(tip) => self.pass(&tip, cancel).await,
+            Tip::Empty => Err(no_commit().into()),
             Tip::Gone { branch } => Err(gone(&branch).into()),
         }
     }

@@ -3,22 +3,26 @@
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::{CliError, Exit, Printer, plan, session};
+use super::{
+    CliError, Exit, Printer, plan,
+    session::{self, Source},
+};
 use crate::{
     config::{OutputFormat, SourceOptions, TargetOptions},
     io::cluster,
     model::{
+        failure::{Category, Problem},
         plan::{Action, Change, Outcome},
-        snapshot::Origin,
     },
     pipeline::{compare, render_locked},
-    stages::render,
+    stages::{changed, render},
 };
 
 /// Bring the target to what is locked, once; asks no registry and commits nothing
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder apply                          the folder you are in, uncommitted files included
+  larder apply                          the directory you are in, if it is as its last commit
+  larder apply --uncommitted            the same with files that are not committed
   larder apply --repo URL               the tip of a repository
   larder apply --target dir:manifests   into a folder of manifests
 
@@ -28,6 +32,9 @@ pub struct Apply {
     source: SourceOptions,
     #[command(flatten)]
     target: TargetOptions,
+    /// Apply the files of the directory although they differ from the last commit, or are in no repository.
+    #[arg(long, conflicts_with = "repo")]
+    uncommitted: bool,
     /// How the outcome is printed.
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
@@ -35,20 +42,19 @@ pub struct Apply {
 
 impl Apply {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let source = session::source(&self.source).await?;
+        let source = self.files().await?;
         let environments = session::load(&source)?;
         let target = session::target(&self.target).await?;
         let change = session::locked(&environments);
         let options = render::Options { instance: self.target.instance.clone() };
         let manifests = render_locked(&environments, &change, &options);
         let planned = compare(&target, &environments, &change, manifests, &session::revision(&source)).await?;
-        if source.snapshot.origin == Origin::Folder {
-            printer.note("note: applying files of a folder, which may not be committed");
-        }
         let broken = session::report_broken(printer, &environments, &[]);
         match self.output {
-            OutputFormat::Json => printer.json(&planned),
-            OutputFormat::Text => plan::print(printer, &planned),
+            OutputFormat::Json => {
+                printer.document(&plan::document(&source, &environments, &planned));
+            }
+            OutputFormat::Text => plan::print(printer, &environments, &planned),
         }
         let applied = cluster::carry_out(&target, &planned, &CancellationToken::new()).await;
         let mut exit = broken;
@@ -67,6 +73,30 @@ impl Apply {
             exit = Exit::Failure;
         }
         Ok(exit)
+    }
+}
+
+impl Apply {
+    /// What is committed, and what is not only where that is asked for: nothing else can be asked of Git later.
+    async fn files(&self) -> Result<Source, CliError> {
+        let source = session::source(&self.source).await?;
+        if self.uncommitted || source.snapshot.commit().is_some() {
+            return Ok(source);
+        }
+        let refuse = |message: String| {
+            let hint = "commit first, or apply what is not committed with --uncommitted";
+            CliError::from(Problem::new(Category::Git, message).hint(hint))
+        };
+        let committed = match session::source_at(&self.source, "HEAD").await {
+            Ok(committed) => committed,
+            Err(error) => return Err(refuse(format!("it is not known what is committed: {}", error.0))),
+        };
+        let mut differing = changed::paths(&committed.snapshot, &source.snapshot).into_iter();
+        match (differing.next(), differing.count()) {
+            (None, _) => Ok(committed),
+            (Some(path), 0) => Err(refuse(format!("{path} is not as it is committed"))),
+            (Some(path), more) => Err(refuse(format!("{path} and {more} more are not as they are committed"))),
+        }
     }
 }
 

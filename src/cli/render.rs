@@ -11,7 +11,7 @@ use crate::{
         yaml,
     },
     pipeline::render_locked,
-    stages::{render, standing},
+    stages::render,
 };
 
 /// Print the manifests of what is locked; needs neither cluster nor registry
@@ -37,9 +37,7 @@ impl Render {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let source = session::source(&self.source).await?;
         let environments = session::load(&source)?;
-        if let Some(unknown) = self.environments.iter().find(|id| !environments.environments.contains_key(id)) {
-            return Err(standing::unknown_environment(unknown, environments.environments.keys()).into());
-        }
+        session::must_be_known(&self.environments, &environments)?;
         let options = render::Options { instance: self.instance };
         let manifests = render_locked(&environments, &session::locked(&environments), &options);
         let wanted = |owner: &Owner| match owner {

@@ -132,13 +132,11 @@ impl Run {
         if self.once {
             let mut controller = Controller::new(world, self.interval, metrics);
             let pass = controller.once(&shutdown).await?;
-            if let (Some(announcer), Some(pass)) = (&mut announcer, &pass) {
-                announcer.announce(pass).await;
+            if let Some(announcer) = &mut announcer {
+                announcer.announce(&pass).await;
             }
-            return Ok(pass.map_or(Exit::Success, |pass| {
-                print(printer, &pass, self.output);
-                if pass.is_sound() { Exit::Success } else { Exit::Failure }
-            }));
+            print(printer, &pass, self.output);
+            return Ok(if pass.is_sound() { Exit::Success } else { Exit::Failure });
         }
         if let Some(address) = self.listen {
             let bound = server::serve(address, metrics.clone(), shutdown.clone())

@@ -139,8 +139,11 @@ impl Secret {
         let password = text.strip_suffix('\n').unwrap_or(&text);
         let password = password.strip_suffix('\r').unwrap_or(password);
         if password.is_empty() || password.contains('\n') {
-            let message = if password.is_empty() { "there is no password" } else { "the password has several lines" };
-            return Err(says(message.to_owned(), "give the password alone, on one line").into());
+            let place =
+                self.password_file.as_ref().map_or("standard input".to_owned(), |path| path.display().to_string());
+            let what = if password.is_empty() { "holds no password" } else { "holds several lines" };
+            let hint = "give the password alone, on one line: from a file with --password-file, or piped in";
+            return Err(says(format!("{place} {what}"), hint).into());
         }
         Ok(password.to_owned())
     }

@@ -1,12 +1,14 @@
 //! `larder status`: which node holds what.
 
+mod directory;
+
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use super::{CliError, Exit, Printer, output::table, session};
 use crate::{
-    config::{SourceOptions, TargetOptions, parse_duration},
+    config::{SourceOptions, Target, TargetOptions, parse_duration},
     io::cluster::KubeCluster,
     model::{
         name::EnvironmentId,
@@ -25,6 +27,7 @@ use crate::{
   larder status                                   the lock of the folder you are in, on the cluster
   larder status --repo URL --output wide          each node, with the kubelet's own message
   larder status research/geospatial --wait --timeout 10m
+  larder status --target dir:manifests            whether the manifests in a directory are those of the lock
 
 Exit code with --wait: 0 when every eligible node holds every image, 1 with the reasons when not.")]
 pub struct Status {
@@ -62,6 +65,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 impl Status {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        if let Target::Directory(path) = &self.target.target {
+            return self.of_directory(path, printer).await;
+        }
         let cluster = session::cluster(&self.target).await?;
         let deadline = Instant::now() + self.timeout;
         loop {

@@ -42,8 +42,7 @@ impl Repository {
                 Err(Problem::new(Category::Git, format!("the repository has no branch `{branch}`"))
                     .hint("name one with --branch"))
             }
-            Tip::Empty => Err(Problem::new(Category::Git, "the repository has no commit yet")
-                .hint("`larder init` makes the files of an environment repository; commit and push them")),
+            Tip::Empty => Err(no_commit()),
         }
     }
 
@@ -153,6 +152,12 @@ impl Repository {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
+}
+
+/// That there is nothing to read yet.
+pub fn no_commit() -> Problem {
+    Problem::new(Category::Git, "the repository has no commit yet")
+        .hint("`larder init` makes the files of an environment repository; commit and push them")
 }
 
 /// Now, in seconds since 1970. A clock before that is no reason to fail.

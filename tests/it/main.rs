@@ -12,6 +12,7 @@ pub mod git;
 mod import;
 mod load;
 mod lock;
+mod plan;
 mod registry;
 mod render;
 mod scenarios;

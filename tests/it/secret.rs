@@ -79,8 +79,8 @@ fn the_manifest_is_one_that_the_kubelet_takes() {
 fn what_cannot_be_a_secret_is_refused_without_the_password() {
     let good = ["hub", "--tenant", "research", "--server", "quay.io", "--username", "robot"];
     let cases: [(&[&str], &[u8], &str); 10] = [
-        (&good, b"", "there is no password"),
-        (&good, b"\n", "there is no password"),
+        (&good, b"", "standard input holds no password"),
+        (&good, b"\n", "standard input holds no password"),
         (&good, b"c4n4ry\nc4n4ry\n", "several lines"),
         (&good, b"c4n4ry\xff", "not UTF-8"),
         (&[&good[..], &["--password-file", "nowhere"]].concat(), b"", "nowhere"),

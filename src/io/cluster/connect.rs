@@ -1,6 +1,7 @@
 //! From flags to a client of the API server.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -58,10 +59,22 @@ async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Conf
     };
     match from_file.await {
         Ok(config) => Ok(config),
-        Err(error) if said => Err(format!("the kubeconfig cannot be used: {}", problem::chain(&error))),
-        Err(error) => Config::incluster().map_err(|pod| {
-            format!("no cluster is configured: {}; and not in a pod: {}", problem::chain(&error), problem::chain(&pod))
-        }),
+        Err(error) if said => Err(told(&error)),
+        Err(error) => Config::incluster().map_err(|_| format!("no cluster is configured: {}", told(&error))),
+    }
+}
+
+/// In the words of somebody who looks for the file.
+fn told(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(cause, path) if cause.kind() == io::ErrorKind::NotFound => {
+            format!("there is no kubeconfig {}", path.display())
+        }
+        KubeconfigError::ReadConfig(cause, path) => {
+            format!("the kubeconfig {} cannot be read: {cause}", path.display())
+        }
+        KubeconfigError::FindPath => "there is no kubeconfig, nor a home directory to look for one".to_owned(),
+        error => format!("the kubeconfig cannot be used: {}", problem::chain(error)),
     }
 }
 

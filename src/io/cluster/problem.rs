@@ -40,7 +40,20 @@ pub(super) fn of_transport(what: &str, error: &Error) -> Problem {
         }
         _ => "try again; if it stays, it is a fault of larder or of a proxy before the API server",
     };
-    Problem::new(Category::Cluster, format!("{what}: {}", chain(error))).hint(hint)
+    let why = match error {
+        // What lies between only names layers of the client.
+        Error::Service(_) | Error::HyperError(_) => format!("the API server does not answer: {}", root(error)),
+        error => chain(error),
+    };
+    Problem::new(Category::Cluster, format!("{what}: {why}")).hint(hint)
+}
+
+/// The first cause of an error.
+fn root(mut error: &dyn std::error::Error) -> String {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
 }
 
 /// An error and its sources, each said once.
