@@ -17,6 +17,7 @@ use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippe
 use crate::model::{
     failure::{Location, Problem},
     redact::shows_secret,
+    text::{lines, one_line},
 };
 
 /// How bad a problem is.
@@ -63,10 +64,10 @@ pub fn render(problem: &Problem, severity: Severity, style: Style) -> String {
 fn place<'a>(location: &'a Location, source: Option<&'a str>) -> Element<'a> {
     let line = source.and_then(|text| text.lines().nth(location.line.checked_sub(1)?));
     let line = line.filter(|line| line.len() <= MAX_LINE && !shows_secret(line));
-    let path = printable(&location.path);
+    let path = one_line(&location.path);
     match line {
         Some(line) => {
-            let line = printable(line);
+            let line = one_line(line);
             let span = span(&line, location);
             let snippet = Snippet::source(line).line_start(location.line).path(path);
             snippet.annotation(AnnotationKind::Primary.span(span)).into()
@@ -92,25 +93,6 @@ fn path_from(folder: &str, path: &str) -> String {
         "" => path.to_owned(),
         folder => format!("{folder}/{path}"),
     }
-}
-
-/// A text of several lines, each of them [`printable`].
-fn lines(text: &str) -> String {
-    text.lines().map(printable).collect::<Vec<_>>().join("\n")
-}
-
-/// The same number of characters, each of them harmless to a terminal: no control characters, and none that are
-/// invisible or turn the direction of writing.
-fn printable(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\t' => ' ',
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
-            char::REPLACEMENT_CHARACTER
-        }
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
-        c => c,
-    };
-    text.chars().map(shown).collect()
 }
 
 #[cfg(test)]

@@ -25,5 +25,6 @@ pub mod report;
 pub mod resolution;
 pub mod settings;
 pub mod snapshot;
+pub mod text;
 pub mod verification;
 pub mod yaml;

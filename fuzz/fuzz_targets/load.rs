@@ -8,6 +8,7 @@ use larder::{
     model::{
         failure::Problem,
         snapshot::{Entry, Snapshot},
+        text::is_unseen,
     },
     stages::load::load,
 };
@@ -48,6 +49,6 @@ fn check(files: &[(&str, &[u8])], path: &str) {
 
 fn show(problem: &Problem, severity: Severity) {
     let text = render(problem, severity, Style::Plain);
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    assert!(text.chars().all(|c| c == '\n' || !is_unseen(c)), "{text:?}");
     assert!(!github::annotation(problem, severity, "").contains('\n'));
 }

@@ -15,6 +15,7 @@ use crate::{
     model::{
         failure::{Category, Problem},
         history::{CommitInfo, CommitTime},
+        text::one_line,
     },
     pipeline::audit::Moment,
 };
@@ -147,30 +148,18 @@ pub fn csv<S: AsRef<str>>(printer: &mut Printer, header: &[&str], rows: impl Int
 /// A cell that no spreadsheet takes for a formula: authors and subjects are whatever somebody committed.
 /// <https://owasp.org/www-community/attacks/CSV_Injection>
 fn harmless(cell: &str) -> Cow<'_, str> {
-    let cell = clean(cell);
+    let cell = one_line(cell);
     if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}").into() } else { cell }
-}
-
-/// A text of somebody's commit in one line, without what could move a terminal's cursor or reorder what is shown.
-pub fn clean(text: &str) -> Cow<'_, str> {
-    let unseen = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    if text.bytes().all(|b| matches!(b, b' '..=b'~')) || !text.contains(unseen) {
-        return text.into();
-    }
-    text.chars().map(|c| if unseen(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A hold's reason as a cell of a table.
 pub fn held(hold: &Option<String>) -> String {
-    hold.as_deref().map_or("-".into(), clean).into_owned()
+    hold.as_deref().map_or("-".into(), one_line).into_owned()
 }
 
 /// The first digits of a commit, when it was made, and by whom.
 pub fn commit_line(commit: &CommitInfo) -> String {
-    format!("{}  {}  {}", commit.short(), local_time(commit.time), clean(&commit.author))
+    format!("{}  {}  {}", commit.short(), local_time(commit.time), one_line(&commit.author))
 }
 
 /// `2026-11-30 14:03 +0100`, in the time zone of the commit.
@@ -197,7 +186,7 @@ fn offset_text(seconds: i32) -> String {
 mod tests {
     use jiff::{Timestamp, Zoned, tz::TimeZone};
 
-    use super::{Edge, clean, harmless, moment, parse_time};
+    use super::{Edge, harmless, moment, parse_time};
     use crate::pipeline::audit::Moment;
 
     fn now() -> Zoned {
@@ -232,6 +221,6 @@ mod tests {
     fn cells_and_lines_hold_nothing_that_acts() {
         assert_eq!(harmless("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
         assert_eq!(harmless("a=b"), "a=b");
-        assert_eq!(clean("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+        assert_eq!(harmless("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
     }
 }

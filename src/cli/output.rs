@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     diagnostics::{self, Severity, Style},
-    model::failure::{Category, Failure, Problem},
+    model::{
+        failure::{Category, Failure, Problem},
+        text::one_line,
+    },
 };
 
 /// Writes what a verb has to say.
@@ -79,6 +82,7 @@ impl Printer {
         }
         let colored: String = diff
             .lines()
+            .map(one_line)
             .map(|line| match line.as_bytes() {
                 [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => format!("\x1b[1m{line}\x1b[0m\n"),
                 [b'+', ..] => format!("\x1b[32m{line}\x1b[0m\n"),
@@ -97,9 +101,9 @@ impl Printer {
 
     /// What is to be known about something, though nothing is wrong.
     pub fn remark(&mut self, about: &str, note: &Problem) {
-        self.note(&format!("note: {about}: {}", note.message));
+        self.note(&format!("note: {about}: {}", one_line(&note.message)));
         if let Some(hint) = &note.hint {
-            self.note(&format!("  hint: {hint}"));
+            self.note(&format!("  hint: {}", one_line(hint)));
         }
     }
 
@@ -138,7 +142,7 @@ pub fn cannot_print(error: &io::Error) -> CliError {
         .into()
 }
 
-/// Columns of equal width, two spaces between them, no trailing space.
+/// Columns of equal width, two spaces between them, no trailing space. Cells may hold text from outside.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(|&title| title.to_owned()).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&header).chain(rows).collect();
@@ -148,7 +152,8 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     lines
         .iter()
         .map(|line| {
-            let cells: String = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}  ")).collect();
+            let cells = line.iter().map(|cell| one_line(cell)).zip(&widths);
+            let cells: String = cells.map(|(cell, &width)| format!("{cell:width$}  ")).collect();
             format!("{}\n", cells.trim_end())
         })
         .collect()
@@ -188,5 +193,7 @@ mod tests {
     fn columns_line_up() {
         let rows = vec![vec!["a".to_owned(), "1".to_owned()], vec!["longer".to_owned(), "2".to_owned()]];
         assert_eq!(table(&["NAME", "N"], &rows), "NAME    N\na       1\nlonger  2\n");
+        let row = ["a\nb\u{202e}c\x1b[2J".to_owned(), "1".to_owned()];
+        assert_eq!(table(&["N", "M"], &[row.to_vec()]), "N          M\na\u{fffd}b\u{fffd}c\u{fffd}[2J  1\n");
     }
 }

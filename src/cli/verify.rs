@@ -12,7 +12,10 @@ use super::{
 use crate::{
     config::SourceOptions,
     io::git::Trust,
-    model::verification::{Verification, VerifiedCommit},
+    model::{
+        text::one_line,
+        verification::{Verification, VerifiedCommit},
+    },
     pipeline::verify::{Options, verify},
 };
 
@@ -86,7 +89,7 @@ fn write(printer: &mut Printer, answer: &Verification, output: AnswerFormat, has
         }
     }
     for commit in answer.commits.iter().filter(|commit| !commit.outcome.is_sound()) {
-        let detail = audit::clean(commit.detail.as_deref().unwrap_or_default());
+        let detail = one_line(commit.detail.as_deref().unwrap_or_default());
         printer.note(&format!("{}: {}: {detail}", commit.commit.short(), commit.outcome.as_str()));
     }
     let sound = answer.commits.iter().filter(|commit| commit.outcome.is_sound()).count();
@@ -120,14 +123,14 @@ fn text_row(verified: &VerifiedCommit) -> Vec<String> {
     let commit = &verified.commit;
     let name = match signer(verified) {
         (name, _) if name.is_empty() => "-".to_owned(),
-        (name, _) => audit::clean(&name).into_owned(),
+        (name, _) => one_line(&name).into_owned(),
     };
     vec![
         commit.short().to_owned(),
         audit::local_time(commit.time),
         verified.outcome.as_str().to_owned(),
         name,
-        audit::clean(&commit.subject).into_owned(),
+        one_line(&commit.subject).into_owned(),
     ]
 }
 

@@ -3,9 +3,9 @@
 //! Source: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>. Forgejo and Gitea read the
 //! same.
 
-use crate::model::failure::Problem;
+use crate::model::{failure::Problem, text::lines};
 
-use super::{Severity, lines, path_from};
+use super::{Severity, path_from};
 
 /// A workflow command, one line without its end. `folder` is where the environment repository is in the whole one.
 pub fn annotation(problem: &Problem, severity: Severity, folder: &str) -> String {

@@ -7,9 +7,12 @@ use std::collections::BTreeSet;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::model::failure::{Location, Problem};
+use crate::model::{
+    failure::{Location, Problem},
+    text::lines,
+};
 
-use super::{Severity, lines, path_from};
+use super::{Severity, path_from};
 
 /// What the path of a URI may hold as it is. Source: RFC 3986, section 2.3.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');

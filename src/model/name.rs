@@ -4,13 +4,15 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use super::text::is_unseen;
+
 /// The tenant of `environments/<name>.yaml`, a file without a tenant's folder.
 pub const DEFAULT_TENANT: &str = "default";
 
 /// The longest name that is taken, in bytes. Object names derive from it with a hash, so this only bounds what is shown.
 pub const MAX_NAME: usize = 200;
 
-/// A name with no slash, no control character and no dots alone: a tenant, an environment or an image.
+/// A name with no slash, no character that is not seen and no dot at its start: a tenant, an environment or an image.
 ///
 /// It may hold upper case, dots and letters beyond ASCII; object names are slugs of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ pub enum NameError {
     /// `.`, `..`, or a name that starts with a dot.
     #[error("the name `{0}` starts with a dot")]
     Dots(String),
-    /// A slash, a control character or white space at an end.
+    /// A slash, a character that is not seen, or white space at an end.
     #[error("the name {0:?} holds {1:?}, which is not allowed in a name")]
     Character(String, char),
     /// Longer than [`MAX_NAME`] bytes.
@@ -54,8 +56,7 @@ impl FromStr for Name {
         if text.starts_with('.') {
             return Err(NameError::Dots(text.to_owned()));
         }
-        let forbidden =
-            |c: char| c == '/' || c == '\\' || c.is_control() || (c.is_whitespace() && c != ' ') || c == '\u{feff}';
+        let forbidden = |c: char| c == '/' || c == '\\' || is_unseen(c) || (c.is_whitespace() && c != ' ');
         let at_an_end = [text.chars().next(), text.chars().last()].into_iter().flatten().find(|c| c.is_whitespace());
         match text.chars().find(|&c| forbidden(c)).or(at_an_end) {
             Some(c) => Err(NameError::Character(text.to_owned(), c)),

@@ -7,6 +7,7 @@ use globset::{Glob, GlobBuilder, GlobMatcher};
 use super::{
     failure::{Category, Problem},
     reference::ImageReference,
+    text::is_unseen,
 };
 
 /// The longest pattern, in bytes.
@@ -58,8 +59,8 @@ impl FromStr for RepositoryPattern {
         if text.contains('@') {
             return never("a digest or a user");
         }
-        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return never("white space or a control character");
+        if text.chars().any(|c| c.is_whitespace() || is_unseen(c)) {
+            return never("white space or an invisible character");
         }
         if text.starts_with('/') || text.ends_with('/') {
             return never("a slash at an end");

@@ -153,7 +153,10 @@ fn load_lock(snapshot: &Snapshot, mut last: Option<&mut Last>) -> Lock {
         }
         None => load_lockfile(path, entry),
     };
-    snapshot.under("lock").filter_map(|(path, entry)| Some((identity::of_lockfile(path)?, read(path, entry)))).collect()
+    snapshot
+        .under("lock")
+        .filter_map(|(path, entry)| Some((lockfile::environment_of(path)?, read(path, entry))))
+        .collect()
 }
 
 fn load_lockfile(path: &str, entry: &Entry) -> Result<Lockfile, Failure> {

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use larder::model::text::is_unseen;
+
 fn rust_files(folder: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
@@ -114,6 +116,36 @@ fn the_arrows_of_the_architecture_hold() {
         }
     }
     complain_about("edges → pipeline → {stages, io} → model", &offenders);
+}
+
+/// One place says which characters are not seen: a second list would miss some, or soon differ.
+#[test]
+fn text_from_outside_is_cleaned_in_one_place() {
+    /// What is not about showing text: marks at the start of files, and what YAML or Markdown need escaped.
+    const OTHERS: [(&str, &str); 5] = [
+        ("src/stages/source/text.rs", "what a file may hold"),
+        ("src/stages/load/text.rs", "what a file may hold"),
+        ("src/stages/render/engine.rs", "what YAML needs escaped"),
+        ("src/stages/review/markdown/escape.rs", "@\\u{2060}"),
+        ("src/model/text.rs", "this place"),
+    ];
+    let mut offenders = Vec::new();
+    for (path, text) in rust_files("src").into_iter().filter(|(path, _)| !is_test(path)) {
+        if OTHERS.iter().any(|(other, _)| path.ends_with(other)) {
+            continue;
+        }
+        for (number, line) in code(&text).lines().enumerate() {
+            let mut escapes = line.split("\\u{").skip(1).filter_map(|rest| {
+                let code = u32::from_str_radix(rest.split('}').next()?, 16).ok()?;
+                char::from_u32(code)
+            });
+            let is_list = escapes.any(is_unseen) && !line.contains("strip_prefix") && !line.contains("trim_start");
+            if is_list || line.contains("is_control") {
+                offenders.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    complain_about("use the functions of src/model/text.rs", &offenders);
 }
 
 /// `tests/cases/README.md` names a test for each case.

@@ -6,6 +6,7 @@ use gix::bstr::ByteSlice as _;
 use gix::url::{ArgumentSafety, Scheme};
 
 use super::{GitError, redact, shown};
+use crate::model::text::is_unseen;
 
 /// Where a repository is.
 #[derive(Clone, Debug)]
@@ -79,7 +80,7 @@ fn is_host(text: &str) -> bool {
 pub(super) fn parse(text: &str) -> Result<Address, GitError> {
     let refuse = |problem, hint| GitError::Address { address: redact::address(text), problem, hint };
     let malformed = || refuse("cannot be read", FORMS);
-    if text.trim().is_empty() || text.chars().any(char::is_control) {
+    if text.trim().is_empty() || text.contains(is_unseen) {
         return Err(malformed());
     }
     if let Some((problem, hint)) = doubt(text) {

@@ -10,6 +10,7 @@ use gix::{
 };
 
 use super::{CommitId, Draft, GitError, Identity, Options, signature, tree};
+use crate::model::text::is_unseen;
 
 /// A commit that exists in memory only.
 pub(super) struct Made {
@@ -147,7 +148,7 @@ impl Signed {
     /// The identity at a time, in seconds since 1970.
     pub(super) fn at(identity: &Identity, seconds: i64) -> Self {
         let plain = |text: &str, otherwise: &str| {
-            let text: String = text.chars().filter(|&c| !(c.is_control() || matches!(c, '<' | '>'))).collect();
+            let text: String = text.chars().filter(|&c| !(is_unseen(c) || matches!(c, '<' | '>'))).collect();
             if text.trim().is_empty() { otherwise.to_owned() } else { text.trim().to_owned() }
         };
         Self {

@@ -17,6 +17,7 @@ use gix_transport::{
 };
 
 use super::{Checkout, Credentials, GitError};
+use crate::model::text::is_unseen;
 
 /// The most bytes of a program's error output that are kept.
 const MAX_STDERR: usize = 16 * 1024;
@@ -130,7 +131,7 @@ pub(super) fn receive_pack(
 
 /// A file's name as the value of an ssh option: quoted, as ssh would split it at blanks and expand `%` in it.
 fn option_value(remote: &str, file: &Path) -> Result<String, GitError> {
-    let text = file.to_str().filter(|text| !text.contains(['"', '\\']) && !text.chars().any(char::is_control));
+    let text = file.to_str().filter(|text| !text.contains(['"', '\\']) && !text.contains(is_unseen));
     let text = text.ok_or_else(|| GitError::Credentials {
         remote: remote.to_owned(),
         detail: format!("{:?} holds a character that ssh cannot take", file.display()),

@@ -4,6 +4,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::shown::{self, MASK};
+use crate::model::text::lines;
 
 /// The longest text of a remote that is kept, in bytes.
 const MAX_TEXT: usize = 2048;
@@ -50,20 +51,9 @@ impl Redactor {
     }
 }
 
-/// The text without control characters (terminal escapes included), line ends kept.
+/// The text with its lines, trimmed, and without anything that is not seen.
 pub(super) fn printable(text: &str) -> String {
-    text.replace("\r\n", "\n")
-        .chars()
-        .map(|c| if c == '\r' { '\n' } else { c })
-        .filter(|&c| c == '\n' || !(c.is_control() || is_invisible(c)))
-        .collect::<String>()
-        .trim()
-        .to_owned()
-}
-
-/// Characters that reorder or hide what stands beside them.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    lines(text).trim().to_owned()
 }
 
 /// An address of a repository, as it may be shown.
@@ -143,9 +133,8 @@ mod tests {
 
     #[test]
     fn control_characters_go_and_length_is_bounded() {
-        // E4
         let clean = Redactor::default().clean("POLICY: need ticket \u{1b}[31mred\u{7}\r\nsecond\u{202e}\0");
-        assert_eq!(clean, "POLICY: need ticket [31mred\nsecond");
+        assert_eq!(clean, "POLICY: need ticket \u{fffd}[31mred\u{fffd}\nsecond\u{fffd}\u{fffd}");
         let long = Redactor::default().clean(&"ä".repeat(5000));
         assert!(long.len() <= MAX_TEXT + '…'.len_utf8() && long.ends_with('…'));
     }

@@ -10,7 +10,10 @@ use gix::{
 
 use crate::{
     io::links::{Node, is_followed, resolve},
-    model::snapshot::{Entry, Origin, Snapshot},
+    model::{
+        snapshot::{Entry, Origin, Snapshot},
+        text::is_unseen,
+    },
 };
 
 use super::{CommitId, GitError};
@@ -59,7 +62,7 @@ pub(super) fn components(path: &str) -> Result<Vec<String>, GitError> {
     components
         .map(|component| match component {
             ".." => Err(refuse("leaves the repository")),
-            _ if component.chars().any(|c| c.is_control() || c == '\\') => Err(refuse("holds a forbidden character")),
+            _ if component.contains(|c| is_unseen(c) || c == '\\') => Err(refuse("holds a forbidden character")),
             _ if component.eq_ignore_ascii_case(".git") => Err(refuse("is Git's own")),
             _ => Ok(component.to_owned()),
         })

@@ -8,6 +8,7 @@ use rustls::CertificateError;
 use crate::model::{
     failure::{Category, Problem},
     reference::{DOCKER_HUB, ImageReference},
+    text::words,
 };
 
 /// What kind of thing went wrong; decides what is tried next.
@@ -183,29 +184,14 @@ fn root(error: &reqwest::Error) -> String {
     if std::ptr::addr_eq(deepest, error) { "the request failed".to_owned() } else { printable(&deepest.to_string()) }
 }
 
-/// At most 200 printable characters, white space runs as one space.
+/// What a registry says, short enough for a line.
 pub(super) fn printable(text: &str) -> String {
-    let mut out = String::new();
-    let words =
-        text.split(|c: char| c.is_whitespace() || c.is_control() || c == '\u{fffd}').filter(|word| !word.is_empty());
-    for word in words {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-        if out.len() > 1000 {
-            break;
-        }
-    }
-    match out.char_indices().nth(200) {
-        Some((at, _)) => format!("{}…", &out[..at]),
-        None => out,
-    }
+    words(text, 200)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, NO_TLS, RegistryError, printable};
+    use super::{Kind, NO_TLS, RegistryError};
 
     #[test]
     fn a_mirrors_failure_says_what_it_means() {
@@ -213,15 +199,5 @@ mod tests {
         assert_eq!(said(Kind::NotFound, "404"), "the mirror m:5000 does not have it: 404");
         assert!(said(Kind::Unreachable, NO_TLS).contains("write `http://m:5000`"));
         assert_eq!(said(Kind::Unavailable, "503"), "mirror m:5000: 503");
-    }
-
-    #[test]
-    fn bodies_are_shown_short_and_printable() {
-        // B16
-        assert_eq!(printable("Too Many Requests (HAP429).\r\n"), "Too Many Requests (HAP429).");
-        assert_eq!(printable("a\u{1b}[31mb\0c"), "a [31mb c");
-        assert_eq!(printable(&"é".repeat(1 << 20)).chars().count(), 201);
-        assert_eq!(printable(&"x ".repeat(1 << 20)).chars().count(), 201);
-        assert_eq!(printable(""), "");
     }
 }

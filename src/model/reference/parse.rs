@@ -1,6 +1,6 @@
 //! From text to a canonical reference.
 
-use crate::model::digest::Digest;
+use crate::model::{digest::Digest, text::is_unseen};
 
 use super::{DEFAULT_TAG, DOCKER_HUB, ImageReference, ReferenceError};
 
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> Result<ImageReference, ReferenceError> {
     if text.is_empty() {
         return Err(ReferenceError::Empty);
     }
-    if let Some(character) = text.chars().find(|c| c.is_whitespace() || c.is_control() || *c == '\u{feff}') {
+    if let Some(character) = text.chars().find(|c| c.is_whitespace() || is_unseen(*c)) {
         return Err(ReferenceError::Whitespace { text: text.to_owned(), character });
     }
     if text.rsplit_once('@').is_some_and(|(_, rest)| rest.contains('/')) {

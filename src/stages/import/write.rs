@@ -2,9 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::model::environment::{Placement, Range, Toleration};
+use crate::model::{
+    environment::{Placement, Range, Toleration},
+    text::{quoted, words},
+};
 
 use super::draft::Draft;
+
+/// The longest comment, in characters.
+const MAX_COMMENT: usize = 200;
 
 /// Where a draft's nodes are named.
 pub enum Pool {
@@ -16,7 +22,7 @@ pub enum Pool {
 
 /// Writes a draft's file.
 pub fn file(draft: &Draft, pool: &Pool) -> String {
-    let mut text = format!("# Imported from {}\n", one_line(&draft.origin));
+    let mut text = format!("# Imported from {}\n", words(&draft.origin, MAX_COMMENT));
     text += "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n";
     let mut field = |key: &str, value: &Option<String>| {
         if let Some(value) = value {
@@ -28,7 +34,7 @@ pub fn file(draft: &Draft, pool: &Pool) -> String {
     text += "  images:\n";
     for image in &draft.images {
         if let Some(title) = &image.title {
-            _ = writeln!(text, "    # {}", one_line(title));
+            _ = writeln!(text, "    # {}", words(title, MAX_COMMENT));
         }
         _ = writeln!(text, "    - name: {}", scalar(&image.name));
         _ = writeln!(text, "      image: {}", scalar(&image.reference.to_string()));
@@ -96,16 +102,6 @@ fn toleration_entries(toleration: &Toleration) -> String {
     entries.join(", ")
 }
 
-/// A text for a comment: what would end the line is a space.
-fn one_line(text: &str) -> String {
-    let spaced: String = text.chars().map(|c| if is_plain_character(c) { c } else { ' ' }).collect();
-    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn is_plain_character(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
-}
-
 /// A text as a YAML scalar that each reader of YAML 1.1 and 1.2 takes for this very text, inside `{…}` too.
 fn scalar(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { quoted(text) }
@@ -130,27 +126,9 @@ fn is_plain(text: &str) -> bool {
             && !words.iter().any(|word| word.eq_ignore_ascii_case(text)))
 }
 
-/// JSON's quotes are YAML's, but for characters that YAML wants escaped.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted += "\\\"",
-            '\\' => quoted += "\\\\",
-            '\n' => quoted += "\\n",
-            '\t' => quoted += "\\t",
-            c if is_plain_character(c) => quoted.push(c),
-            c if u32::from(c) < 0x100 => _ = write!(quoted, "\\x{:02x}", u32::from(c)),
-            c => _ = write!(quoted, "\\u{:04x}", u32::from(c)),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{one_line, scalar};
+    use super::scalar;
 
     #[test]
     fn scalars_are_read_back_as_they_were() {
@@ -212,10 +190,5 @@ mod tests {
                 assert_eq!(read["a"], serde_json::Value::String(text.to_owned()), "{yaml}");
             }
         }
-    }
-
-    #[test]
-    fn comments_stay_on_their_line() {
-        assert_eq!(one_line("a\nkind: Other\r\n\u{85}b\u{2028}c"), "a kind: Other b c");
     }
 }

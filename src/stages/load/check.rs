@@ -3,6 +3,7 @@
 use crate::model::{
     failure::{Category, Failure, Problem, Source},
     redact::holds_user,
+    text::{is_mark, is_unseen},
 };
 
 use super::{
@@ -72,18 +73,19 @@ impl<'a> Check<'a> {
         unique
     }
 
-    /// A text for people: without control characters, and on one line unless `lines` are allowed.
+    /// A text for people: without invisible characters but the marks of scripts, and on one line unless `lines` are
+    /// allowed.
     pub fn prose(&mut self, text: Option<Located<String>>, lines: bool) -> Option<String> {
         let Located { value, place } = text?;
-        let allowed = |c: char| lines && matches!(c, '\n' | '\t');
-        match value.chars().find(|&c| c.is_control() && !allowed(c)) {
+        let allowed = |c: char| is_mark(c) || (lines && matches!(c, '\n' | '\t'));
+        match value.chars().find(|&c| is_unseen(c) && !allowed(c)) {
             Some('\n') => {
                 let problem = Problem::new(Category::Schema, "this text has several lines");
                 self.report(place, problem.hint("write it on one line"));
                 None
             }
             Some(c) => {
-                let message = format!("there is a control character (U+{:04X}) in this text", u32::from(c));
+                let message = format!("this text contains the invisible character U+{:04X}", u32::from(c));
                 self.report(place, Problem::new(Category::Schema, message).hint("remove it"));
                 None
             }

@@ -84,12 +84,6 @@ pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities
     Identities { claims, strays, ignored }
 }
 
-/// The identity that a lockfile's path names.
-pub fn of_lockfile(path: &str) -> Option<EnvironmentId> {
-    let (tenant, file) = path.strip_prefix("lock/")?.split_once('/')?;
-    Some(EnvironmentId::new(tenant.parse().ok()?, file.strip_suffix(".yaml")?.parse().ok()?))
-}
-
 fn claim<'a>(id: &EnvironmentId, files: &[Candidate<'a>], rivals: &[&str], settings: &Settings) -> Claim<'a> {
     let [file] = files else {
         return broken(files.iter().map(|file| {

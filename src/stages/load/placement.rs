@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::model::{
     environment::{Placement, Toleration},
     failure::{Category, Problem},
+    text::is_unseen,
 };
 
 use super::{
@@ -87,8 +88,8 @@ fn affinity(value: Value) -> Result<Value, Problem> {
     let typed = serde_json::from_value::<Affinity>(value.clone())
         .and_then(serde_json::to_value)
         .map_err(|error| schema(format!("this is no affinity: {error}")))?;
-    if holds_control(&value) {
-        return Err(schema("there is a control character in the affinity".to_owned()));
+    if holds_unseen(&value) {
+        return Err(schema("the affinity holds a character that is not seen".to_owned()));
     }
     match unknown_key(&value, &typed) {
         Some(key) => Err(schema(format!("unknown field `{key}` in the affinity"))),
@@ -96,12 +97,12 @@ fn affinity(value: Value) -> Result<Value, Problem> {
     }
 }
 
-fn holds_control(value: &Value) -> bool {
-    let control = |text: &str| text.chars().any(char::is_control);
+fn holds_unseen(value: &Value) -> bool {
+    let unseen = |text: &str| text.contains(is_unseen);
     match value {
-        Value::String(text) => control(text),
-        Value::Array(items) => items.iter().any(holds_control),
-        Value::Object(entries) => entries.iter().any(|(key, value)| control(key) || holds_control(value)),
+        Value::String(text) => unseen(text),
+        Value::Array(items) => items.iter().any(holds_unseen),
+        Value::Object(entries) => entries.iter().any(|(key, value)| unseen(key) || holds_unseen(value)),
         _ => false,
     }
 }

@@ -9,11 +9,10 @@ use crate::{
         lock::{Lock, LockChange, LockedImage, Lockfile},
         name::{EnvironmentId, Name},
         settings::Settings,
+        text::one_line,
     },
     stages::lockfile::{self, diff},
 };
-
-use super::message::one_line;
 
 /// What is to become of images.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,6 +14,7 @@ use crate::{
         digest::Digest,
         lock::{HoldChange, LockChange, Move, Previous},
         name::EnvironmentId,
+        text::one_line,
     },
     stages::lockfile::environment_of,
 };
@@ -50,7 +51,7 @@ pub fn message(change: &LockChange, version: &str) -> String {
         .chain(quiet.iter().map(|(id, _)| trailer("Environment", &id.to_string())))
         .chain([trailer("Version", version)])
         .collect();
-    let body: Vec<String> = lines.iter().map(|line| one_line(line)).collect();
+    let body: Vec<_> = lines.iter().map(|line| one_line(line)).collect();
     format!("{}\n\n{}\n\n{}\n", subject::subject(change), body.join("\n"), trailers.join("\n"))
 }
 
@@ -76,6 +77,7 @@ pub fn describe(moved: &Move) -> String {
         side.as_ref().map_or_else(|| NONE.to_owned(), |entry| format!("{} ({})", entry.reference, entry.digest.short()))
     };
     one_line(&format!("{} {}: {} → {}", moved.environment, moved.image, side(&moved.old), side(&moved.new)))
+        .into_owned()
 }
 
 /// A hold in a line, for people: `research/geo notebook: held at quay.io/a:1 (sha256:…): "why"`.
@@ -86,6 +88,7 @@ pub fn describe_hold(hold: &HoldChange) -> String {
         Some(reason) => format!("{environment} {image}: held at {place}: {reason}"),
         None => format!("{environment} {image}: released at {place}"),
     })
+    .into_owned()
 }
 
 /// The images that moved or whose hold changed, in order; what did not move is there as a move to the same.
@@ -120,14 +123,4 @@ fn trailers(moved: &Move) -> [String; 4] {
 
 fn trailer(key: &str, value: &str) -> String {
     format!("Larder-{key}: {}", one_line(value))
-}
-
-/// The text without anything that could end a line, move the cursor of a terminal or reorder what is shown: what users
-/// name things must not become a trailer of its own, nor hide one.
-pub fn one_line(text: &str) -> String {
-    let unseen = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars().map(|c| if unseen(c) { '�' } else { c }).collect()
 }

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use super::message::{accounts_for, one_line};
+use super::message::accounts_for;
 use crate::{
     model::{
         batch::{Batch, succeeded},
@@ -19,6 +19,7 @@ use crate::{
         lock::{Lock, LockChange, LockedImage, Lockfile, Move},
         name::{EnvironmentId, Name},
         reference::ImageReference,
+        text::one_line,
     },
     stages::lockfile::{Images, Lockfiles, diff::locked_as, environment_of},
 };

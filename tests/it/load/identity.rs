@@ -52,6 +52,11 @@ fn names_that_cannot_be_are_strays() {
         ("a\n", "holds '\\n'"),
         ("a\\b", "holds '\\\\'"),
         ("a\u{fffd}", "holds '\u{fffd}'"),
+        ("x\u{202e}gnp", "holds '\\u{202e}'"),
+        ("a\u{200b}b", "holds '\\u{200b}'"),
+        ("a\u{2028}b", "holds '\\u{2028}'"),
+        ("a\u{61c}b", "holds '\\u{61c}'"),
+        ("a\u{e0041}b", "holds '\\u{e0041}'"),
         (long.as_str(), "at most 200"),
     ] {
         check(&["t/b.yaml", &format!("t/{name}.yaml")], &[("t/b", "ok"), ("stray", message)]);

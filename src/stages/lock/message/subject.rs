@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{one_line, without_moves};
+use super::without_moves;
 use crate::model::{
     lock::{HoldChange, LockChange, Move, Previous},
     name::EnvironmentId,
+    text::one_line,
 };
 
 /// The longest subject in characters; what Git's own tools show without wrapping.
@@ -13,7 +14,7 @@ const LONGEST: usize = 72;
 
 /// `lock: ` and what moved, at most 72 characters; with fewer details where they do not fit, and cut at the worst.
 pub(super) fn subject(change: &LockChange) -> String {
-    let subjects = what(change).into_iter().map(|what| one_line(&format!("lock: {what}")));
+    let subjects = what(change).into_iter().map(|what| one_line(&format!("lock: {what}")).into_owned());
     let mut shortest = String::new();
     for subject in subjects {
         if subject.chars().count() <= LONGEST {

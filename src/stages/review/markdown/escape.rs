@@ -1,10 +1,12 @@
 //! Texts of users inside Markdown: shown as they are, never as markup, mention, link or command.
 
+use crate::model::text::{is_unseen, one_line};
+
 /// The text as a code span, on one line. A longer run of backticks around it keeps those in it harmless.
 ///
 /// Source: <https://spec.commonmark.org/0.31.2/#code-spans>.
 pub fn code(text: &str) -> String {
-    let text: String = text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c }).collect();
+    let text = one_line(text);
     if text.trim().is_empty() {
         return "` `".to_owned();
     }
@@ -24,7 +26,7 @@ pub fn block(language: &str, text: &str) -> String {
         if line.starts_with('/') {
             block.push(' ');
         }
-        block.extend(line.chars().map(|c| if c != '\t' && is_unseen(c) { '\u{fffd}' } else { c }));
+        block.push_str(&one_line(line));
         block.push('\n');
     }
     block.push_str(&fence);
@@ -64,10 +66,4 @@ fn longest_run(text: &str) -> usize {
         longest = longest.max(run);
     }
     longest
-}
-
-/// Characters that end lines, move what is shown or hide it.
-fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
