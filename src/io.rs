@@ -10,4 +10,5 @@ pub(crate) mod links;
 pub mod registry;
 pub mod repository;
 pub mod target;
+pub(crate) mod walk;
 pub mod watch;

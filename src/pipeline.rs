@@ -22,7 +22,7 @@ use crate::{
     model::{
         failure::{Category, Failure, Problem},
         lock::LockChange,
-        manifest::{Comparison, Manifest, Manifests, Owner},
+        manifest::{Comparison, Inventory, Manifest, Manifests, Owner},
         name::EnvironmentId,
         plan::{Applied, Plan},
         report::{Condition, PassReport, Requests},
@@ -259,7 +259,7 @@ pub async fn compare<C: Cluster>(
     let version = if needs_version { cluster.server_version().await } else { None };
     let manifests = render::for_server(manifests, version);
     let inventory = cluster.inventory().await?;
-    let held = held(environments, change);
+    let held = held(environments, change, &inventory);
     let manifests = plan::hold_records(manifests, &inventory, &change.lock, &held, &environments.settings.prune);
     let suspects = plan::suspects(&manifests, &inventory, &held);
     let judge = |manifest: &Manifest, comparison: &Comparison| plan::judge(manifest, comparison, revision);
@@ -267,14 +267,16 @@ pub async fn compare<C: Cluster>(
     Ok(plan::plan(&manifests, &inventory, verdicts, &held, &environments.settings.prune))
 }
 
-/// Owners whose objects stay as they are: environments that are suspended, or whose file or lockfile is broken.
-fn held(environments: &Environments, change: &LockChange) -> BTreeSet<Owner> {
+/// Owners whose objects stay as they are: environments that are suspended, or whose file, lockfile or directory is broken.
+fn held(environments: &Environments, change: &LockChange, inventory: &Inventory) -> BTreeSet<Owner> {
     let usable = |id: &EnvironmentId| match environments.environments.get(id) {
         Some(Ok(environment)) => !environment.suspend && !matches!(change.lock.get(id), Some(Err(_))),
         _ => false,
     };
     let known = environments.environments.keys().chain(change.lock.keys());
-    known.filter(|id| !usable(id)).cloned().map(Owner::Environment).collect()
+    let broken = known.filter(|id| !usable(id)).cloned().map(Owner::Environment);
+    let live = inventory.values().map(|entry| &entry.owner);
+    broken.chain(live.filter(|owner| environments.unread.contains(owner.tenant())).cloned()).collect()
 }
 
 impl Pass {

@@ -11,10 +11,7 @@ use std::{
 };
 
 use crate::{
-    io::{
-        git::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS},
-        links::{Node, is_followed, resolve},
-    },
+    io::walk::{self, Child, ChildKind, MAX_FILE, WalkError},
     model::{
         failure::{Category, Problem},
         snapshot::{Entry, Snapshot},
@@ -83,107 +80,59 @@ pub fn find_root(start: &Path) -> Result<PathBuf, FolderError> {
 /// # Errors
 /// [`FolderError::Read`], [`FolderError::TooLarge`].
 pub fn snapshot(root: &Path) -> Result<Snapshot, FolderError> {
-    fs::read_dir(root).map_err(|source| FolderError::Read { path: root.to_owned(), source })?;
-    let mut reader = Reader { root, snapshot: Snapshot::default(), links: Vec::new(), bytes: 0 };
-    for name in ROOTS {
-        let path = root.join(name);
-        // Names are compared as Git has them, also on disks that do not tell upper from lower case.
-        if path.symlink_metadata().is_ok() {
-            reader.entry(name.to_owned(), &path, 0)?;
-        }
-    }
-    reader.follow_links()?;
-    Ok(reader.snapshot)
+    let files = walk::files(&Disk { root }, &root.to_owned()).map_err(|error| match error {
+        WalkError::Source(error) => error,
+        WalkError::Limit(path, limit) => FolderError::TooLarge { path: root.join(path), limit },
+        WalkError::Name(path, name) => FolderError::TooLarge { path: root.join(path), limit: format!("{name:?}") },
+    })?;
+    Ok(Snapshot { files, ..Snapshot::default() })
 }
 
-struct Reader<'a> {
+/// Directories and files on disk. No link is ever followed by the system.
+struct Disk<'a> {
     root: &'a Path,
-    snapshot: Snapshot,
-    links: Vec<(String, String)>,
-    bytes: u64,
 }
 
-impl Reader<'_> {
-    fn entry(&mut self, name: String, path: &Path, depth: usize) -> Result<(), FolderError> {
-        let fail = |source| FolderError::Read { path: path.to_owned(), source };
-        let too_large = |limit: String| FolderError::TooLarge { path: path.to_owned(), limit };
-        if self.snapshot.files.len() >= MAX_FILES {
-            return Err(too_large(format!("{MAX_FILES} files")));
+impl walk::Source for Disk<'_> {
+    type Id = PathBuf;
+    type Error = FolderError;
+
+    fn children(&self, directory: &PathBuf) -> Result<Vec<Child<PathBuf>>, FolderError> {
+        let fail = |source| FolderError::Read { path: directory.clone(), source };
+        let mut children = Vec::new();
+        for entry in fs::read_dir(directory).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let (id, found) = (entry.path(), entry.file_type().map_err(fail)?);
+            let kind = match found {
+                found if found.is_symlink() => ChildKind::Link,
+                found if found.is_file() => ChildKind::File,
+                found if !found.is_dir() => continue,
+                _ if directory != self.root && id.join(".git").symlink_metadata().is_ok() => ChildKind::Submodule,
+                _ => ChildKind::Directory,
+            };
+            children.push(Child { name: entry.file_name().to_string_lossy().into_owned(), kind, id });
         }
-        let metadata = match path.symlink_metadata() {
-            Ok(metadata) => metadata,
-            // Removed since its folder was listed.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(fail(error)),
-        };
-        if metadata.is_symlink() {
-            let target = fs::read_link(path).map_err(fail)?.to_string_lossy().into_owned();
-            if is_followed(&name) {
-                self.links.push((name.clone(), target.clone()));
-            }
-            self.snapshot.files.insert(name, Entry::Link(target));
-        } else if metadata.is_dir() && depth > 0 && path.join(".git").symlink_metadata().is_ok() {
-            self.snapshot.files.insert(name, Entry::Submodule);
-        } else if metadata.is_dir() {
-            if depth >= MAX_DEPTH {
-                return Err(too_large(format!("{MAX_DEPTH} levels of folders")));
-            }
-            for child in fs::read_dir(path).map_err(fail)? {
-                let child = child.map_err(fail)?;
-                let below = format!("{name}/{}", child.file_name().to_string_lossy());
-                self.entry(below, &child.path(), depth + 1)?;
-            }
-        } else if metadata.is_file() {
-            let entry = self.read(path)?;
-            self.snapshot.files.insert(name, entry);
-        }
-        if self.bytes > MAX_BYTES {
-            return Err(too_large(format!("{} MiB", MAX_BYTES >> 20)));
-        }
-        Ok(())
+        Ok(children)
     }
 
-    /// A file's bytes, at most one more than the budget, however fast it grows.
-    fn read(&mut self, path: &Path) -> Result<Entry, FolderError> {
-        let fail = |source| FolderError::Read { path: path.to_owned(), source };
-        let file = fs::File::open(path).map_err(fail)?;
-        let size = file.metadata().map_err(fail)?.len();
-        if size > MAX_FILE {
-            return Ok(Entry::TooLarge(size));
-        }
+    fn size(&self, file: &PathBuf) -> Result<u64, FolderError> {
+        let fail = |source| FolderError::Read { path: file.clone(), source };
+        file.symlink_metadata().map(|metadata| metadata.len()).map_err(fail)
+    }
+
+    /// At most one byte more than the bound, however fast the file grows.
+    fn read(&self, file: &PathBuf) -> Result<Entry, FolderError> {
+        let fail = |source| FolderError::Read { path: file.clone(), source };
         let mut bytes = Vec::new();
-        file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
+        fs::File::open(file).map_err(fail)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
         let size = bytes.len() as u64;
-        if size > MAX_FILE {
-            return Ok(Entry::TooLarge(size));
-        }
-        self.bytes += size;
-        Ok(Entry::File(Arc::from(bytes)))
+        Ok(if size > MAX_FILE { Entry::TooLarge(size) } else { Entry::File(Arc::from(bytes)) })
     }
 
-    /// Puts the files that links lead to in the links' places. Each component is looked at by itself, so that the
-    /// system never follows a link for us.
-    fn follow_links(&mut self) -> Result<(), FolderError> {
-        for (name, target) in std::mem::take(&mut self.links) {
-            let root = self.root;
-            if let Some(file) = resolve(&name, &target, |path| look(&root.join(path))) {
-                let entry = self.read(&root.join(file))?;
-                self.snapshot.files.insert(name, entry);
-            }
-        }
-        Ok(())
+    fn target(&self, link: &PathBuf) -> Result<String, FolderError> {
+        let fail = |source| FolderError::Read { path: link.clone(), source };
+        Ok(fs::read_link(link).map_err(fail)?.to_string_lossy().into_owned())
     }
-}
-
-fn look(path: &Path) -> Option<Node> {
-    let metadata = path.symlink_metadata().ok()?;
-    if metadata.is_symlink() {
-        return Some(Node::Link(fs::read_link(path).ok()?.to_string_lossy().into_owned()));
-    }
-    if metadata.is_dir() {
-        return Some(Node::Folder);
-    }
-    metadata.is_file().then_some(Node::File)
 }
 
 #[cfg(test)]
@@ -191,7 +140,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink, path::Path};
 
     use super::{FolderError, find_root, snapshot};
-    use crate::{io::git::MAX_FILE, model::snapshot::Entry};
+    use crate::{io::walk::MAX_FILE, model::snapshot::Entry};
 
     fn write(root: &Path, path: &str, text: &str) {
         let file = root.join(path);
@@ -211,13 +160,13 @@ mod tests {
         write(folder.path(), "secret", "outside");
         fs::write(root.join("environments/large.yaml"), vec![b'x'; MAX_FILE as usize + 1]).unwrap();
         for (link, target) in [
-            ("in", "../other/y.yaml"),
-            ("out", "../../secret"),
-            ("absolute", "/etc/hostname"),
-            ("loop", "loop"),
-            ("dangling", "nothing"),
+            ("in.yaml", "../other/y.yaml"),
+            ("out.yaml", "../../secret"),
+            ("absolute.yaml", "/etc/hostname"),
+            ("loop.yaml", "loop.yaml"),
+            ("dangling.yaml", "nothing"),
             ("folder", "a"),
-            ("hop", "in"),
+            ("hop.yaml", "in.yaml"),
         ] {
             symlink(target, root.join("environments").join(link)).unwrap();
         }
@@ -235,12 +184,12 @@ mod tests {
             ("environments/sub", Some(Entry::Submodule)),
             ("environments/sub/z.yaml", None),
             ("environments/large.yaml", Some(Entry::TooLarge(MAX_FILE + 1))),
-            ("environments/in", file("other/y.yaml")),
-            ("environments/hop", file("other/y.yaml")),
-            ("environments/out", link("../../secret")),
-            ("environments/absolute", link("/etc/hostname")),
-            ("environments/loop", link("loop")),
-            ("environments/dangling", link("nothing")),
+            ("environments/in.yaml", file("other/y.yaml")),
+            ("environments/hop.yaml", file("other/y.yaml")),
+            ("environments/out.yaml", link("../../secret")),
+            ("environments/absolute.yaml", link("/etc/hostname")),
+            ("environments/loop.yaml", link("loop.yaml")),
+            ("environments/dangling.yaml", link("nothing")),
             ("environments/folder", link("a")),
         ] {
             assert_eq!(snapshot.files.get(path).cloned(), expected, "{path}");

@@ -46,7 +46,6 @@ pub use person::{Signing, person, signing};
 pub(crate) use redact::Redactor;
 pub use side::Rebuilt;
 pub use signature::{Signer, Trust, Trusted, Untrusted};
-pub(crate) use tree::{MAX_BYTES, MAX_DEPTH, MAX_FILE, MAX_FILES, ROOTS};
 
 use crate::model::snapshot::Snapshot;
 use address::Address;

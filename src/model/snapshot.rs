@@ -14,6 +14,19 @@ pub enum Entry {
     Link(String),
     /// A submodule; never followed.
     Submodule,
+    /// A directory that was not read, and why: it exceeds a bound. What it holds is unknown, not absent.
+    Unread(String),
+}
+
+/// Whether a regular file at this path is one that larder reads; others are not kept.
+pub fn is_read(path: &str) -> bool {
+    let has = |extension: &str| path.rsplit_once('.').is_some_and(|(_, found)| found.eq_ignore_ascii_case(extension));
+    match path.split_once('/') {
+        None => path == "larder.yaml",
+        Some(("templates", _)) => path.ends_with(".j2"),
+        Some(("lock", _)) => path.ends_with(".yaml"),
+        Some(_) => ["yaml", "yml", "json"].into_iter().any(has),
+    }
 }
 
 /// The files under `larder.yaml`, `environments/`, `templates/` and `lock/`, at one commit or in one folder.

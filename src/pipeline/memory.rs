@@ -236,7 +236,19 @@ mod tests {
         }
         let nothing = (std::collections::BTreeMap::new(), Vec::new(), Vec::new());
         let (templates, warnings, strays) = nothing;
-        (Environments { settings: settings(), environments, lock, templates, warnings, strays, ignored: 0 }, answer)
+        (
+            Environments {
+                settings: settings(),
+                environments,
+                lock,
+                templates,
+                warnings,
+                strays,
+                unread: Default::default(),
+                ignored: 0,
+            },
+            answer,
+        )
     }
 
     #[test]

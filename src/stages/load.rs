@@ -29,7 +29,7 @@ use crate::model::{
     failure::{Category, Failure, Problem},
     lint::{Allowed, Lint},
     lock::{Lock, Lockfile},
-    name::EnvironmentId,
+    name::{EnvironmentId, Name},
     settings::Settings,
     snapshot::{Entry, Snapshot},
 };
@@ -63,6 +63,8 @@ pub struct Environments {
     pub strays: Vec<Problem>,
     /// How many dot files under `environments/` were ignored.
     pub ignored: usize,
+    /// Tenants whose directories cannot be read: what they have is unknown, and stays as it is.
+    pub unread: BTreeSet<Name>,
 }
 
 /// Reads a snapshot.
@@ -84,7 +86,7 @@ fn read(
 ) -> Result<Environments, Failure> {
     let mut allowed = Allowed { everywhere, ..Allowed::default() };
     let templates = load_templates(snapshot)?;
-    let Identities { claims, strays, ignored } = identity::identities(snapshot, &settings);
+    let Identities { claims, strays, ignored, unread } = identity::identities(snapshot, &settings);
     let lock = load_lock(snapshot, last.as_deref_mut());
     let mut environments = Batch::new();
     for (id, claim) in claims {
@@ -102,7 +104,7 @@ fn read(
     }
     bounds::count_images(&mut environments, &settings, &lock, snapshot);
     let warnings = lint::lint(&settings, &environments, &allowed, snapshot);
-    Ok(Environments { lock, settings, environments, templates, warnings, strays, ignored })
+    Ok(Environments { lock, settings, environments, templates, warnings, strays, ignored, unread })
 }
 
 fn load_settings(snapshot: &Snapshot) -> Result<(Settings, BTreeSet<Lint>), Failure> {
@@ -162,6 +164,8 @@ fn load_lock(snapshot: &Snapshot, mut last: Option<&mut Last>) -> Lock {
 fn load_lockfile(path: &str, entry: &Entry) -> Result<Lockfile, Failure> {
     match entry {
         Entry::File(bytes) => lockfile::parse(path, bytes),
-        Entry::TooLarge(_) | Entry::Link(_) | Entry::Submodule => Err(text::not_a_file(path, entry).into()),
+        Entry::TooLarge(_) | Entry::Link(_) | Entry::Submodule | Entry::Unread(_) => {
+            Err(text::not_a_file(path, entry).into())
+        }
     }
 }

@@ -151,6 +151,7 @@ mod tests {
             warnings: Vec::new(),
             strays: Vec::new(),
             ignored: 0,
+            unread: BTreeSet::new(),
         }
     }
 

@@ -110,7 +110,7 @@ impl Cache {
 
 /// No configuration but the cache's own.
 fn options() -> gix::open::Options {
-    gix::open::Options::isolated().strict_config(false).with(gix::sec::Trust::Full)
+    local::as_it_is().with(gix::sec::Trust::Full)
 }
 
 /// Removes what a fetch that was killed has left half done, so that a program that is killed again and again does not

@@ -158,13 +158,13 @@ pub enum GitError {
         hint: String,
     },
     /// More files or bytes than a snapshot may hold.
-    #[error("{remote} holds more than {limit} under `{path}`")]
+    #[error("{remote} holds more than {limit}{}", under(path))]
     TooLarge {
         /// The repository.
         remote: String,
-        /// Where.
+        /// Where; empty for an object that is at no path.
         path: String,
-        /// The budget that was passed.
+        /// The bound that is exceeded.
         limit: String,
     },
     /// A text that names no commit.
@@ -201,6 +201,10 @@ pub enum GitError {
         /// Why.
         detail: String,
     },
+}
+
+fn under(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(" under `{path}`") }
 }
 
 impl GitError {

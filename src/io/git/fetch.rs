@@ -69,7 +69,7 @@ pub(super) fn snapshot(
     with_tree(options, address, commit, read).map(|(_, snapshot)| snapshot)
 }
 
-/// What is fetched of a commit's files: those that are read, of up to [`tree::MAX_FILE`] bytes. Others would cost memory,
+/// What is fetched of a commit's files: those that are read, of up to [`walk::MAX_FILE`](crate::io::walk::MAX_FILE) bytes. Others would cost memory,
 /// disk and time for nothing. A remote that cannot leave them out sends all.
 const WITHOUT_LARGE: &str = "blob:limit=1048577";
 
@@ -215,6 +215,7 @@ fn exchange(
         match broken {
             _ if !words.is_empty() => Failure::Words(words),
             Some(error) => Failure::Line(error),
+            None if error.classify().is_resource_exhausted() => Failure::TooLarge,
             None => Failure::Pack(local::text(&error)),
         }
     })?;
@@ -231,6 +232,8 @@ enum Failure {
     Line(String),
     /// In the pack that came.
     Pack(String),
+    /// The pack holds an object that would not fit into memory.
+    TooLarge,
 }
 
 /// What a pack comes over. A line that breaks is no fault of the pack's: what is here already is kept, and all the next
@@ -267,6 +270,9 @@ impl BufRead for Line<'_> {
 fn refused(options: &Options, wish: &Wish<'_>, session: Session, error: Failure) -> GitError {
     let remote = options.remote();
     let error = match error {
+        Failure::TooLarge => {
+            return GitError::TooLarge { remote, path: String::new(), limit: pack::too_large() };
+        }
         Failure::Pack(detail) => return GitError::Corrupt { remote, detail: session.clean(&detail) },
         Failure::Line(detail) => return GitError::Network { remote, detail: session.clean(&detail) },
         Failure::Words(words) => GitError::Remote { remote, detail: session.clean(&words) },

@@ -26,6 +26,8 @@ use super::{
     local, tree,
 };
 
+use crate::io::walk::{MAX_DEPTH, ROOTS};
+
 pub use ledger::Ledger;
 pub use lock_commits::{LockingCommit, Until};
 pub use trace::Trace;
@@ -172,7 +174,7 @@ fn missing(repository: &Repository, tip: CommitId, folder: &[String]) -> Result<
         if seen.insert(tree)
             && let Some((EntryKind::Tree, folder)) = tree::find(&repository, tree, folder)?
         {
-            let roots = tree::ROOTS.map(str::as_bytes);
+            let roots = ROOTS.map(str::as_bytes);
             files(&repository, folder, Some(&roots), 0, &mut seen, &mut missing)?;
         }
     }
@@ -196,7 +198,7 @@ fn files(
             continue;
         }
         match entry.mode.kind() {
-            EntryKind::Tree if depth < tree::MAX_DEPTH => files(repository, id, None, depth + 1, seen, missing)?,
+            EntryKind::Tree if depth < MAX_DEPTH => files(repository, id, None, depth + 1, seen, missing)?,
             EntryKind::Tree | EntryKind::Commit => {}
             _ if repository.has_object(id) => {}
             _ => missing.push(id),

@@ -2,9 +2,13 @@
 
 use std::{fs, path::Path};
 
-use gix::refs::{
-    Target,
-    transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog},
+use gix::{
+    error::bail,
+    objs::Kind,
+    refs::{
+        Target,
+        transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog},
+    },
 };
 
 use super::{CommitId, GitError, Options, PushError, pack, refs::short};
@@ -13,13 +17,44 @@ use super::{CommitId, GitError, Options, PushError, pack, refs::short};
 const HOOKS: [&str; 6] =
     ["pre-receive", "update", "proc-receive", "reference-transaction", "post-receive", "post-update"];
 
+/// The most bytes of one object that are unpacked: a commit or a tree of more is not read. Files have a bound of their own.
+const MAX_OBJECT: usize = 16 * 1024 * 1024;
+
+/// How every repository is opened, larder's cache included: with the repository's own configuration only, and with each
+/// object read as what its identity was computed from. Anyone who may push may push `refs/replace/`, too.
+/// <https://git-scm.com/docs/git-replace>
+pub(super) fn as_it_is() -> gix::open::Options {
+    let limit = format!("gitoxide.objects.allocLimit={MAX_OBJECT}");
+    gix::open::Options::isolated().strict_config(false).config_overrides(["core.useReplaceRefs=false", limit.as_str()])
+}
+
+/// The bound that an object exceeds which could not be unpacked.
+pub(super) fn too_large() -> String {
+    format!("{} MiB in one object", MAX_OBJECT >> 20)
+}
+
+/// The bytes of an object, which are certainly those that its identity was computed from, wherever they are stored.
+///
+/// # Errors
+/// When it is missing, broken, of another kind, or holds what belongs to another identity.
+pub(super) fn read(repository: &gix::Repository, id: gix::ObjectId, kind: Kind) -> Result<Vec<u8>, gix::Error> {
+    let object = repository.find_object(id)?;
+    if object.kind != kind {
+        bail!("{id} is a {}, where a {kind} is expected", object.kind);
+    }
+    let found = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, &object.data)?;
+    if found != id {
+        bail!("the object {id} holds what belongs to {found}");
+    }
+    Ok(object.detach().data)
+}
+
 /// Opens the repository at `folder`, without looking for one above it and without the user's configuration.
 ///
 /// # Errors
 /// [`GitError::NotFound`], [`GitError::UnsupportedObjectFormat`], [`GitError::Corrupt`].
 pub(super) fn open(options: &Options, folder: &Path) -> Result<gix::Repository, GitError> {
-    let open = gix::open::Options::isolated().strict_config(false);
-    let opened: Result<gix::Repository, _> = open.open(folder).map(Into::into);
+    let opened: Result<gix::Repository, _> = as_it_is().open(folder).map(Into::into);
     match opened {
         Ok(repository) => {
             let references = repository.config_snapshot().string("extensions.refStorage").map(|name| name.to_string());
@@ -64,6 +99,9 @@ fn unsupported(folder: &Path) -> Option<String> {
 
 /// Something in a local repository that cannot be read.
 pub(super) fn corrupt(options: &Options, error: &gix::Error) -> GitError {
+    if error.classify().is_resource_exhausted() {
+        return GitError::TooLarge { remote: options.remote(), path: String::new(), limit: too_large() };
+    }
     GitError::Corrupt { remote: options.remote(), detail: text(error) }
 }
 

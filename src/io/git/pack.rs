@@ -7,8 +7,14 @@ use gix_pack::data::output::{Count, Entry, bytes::FromEntriesIter};
 
 use super::GitError;
 
-/// The largest object of a pack that is taken, in bytes: what is larger would not fit into memory.
-const MAX_OBJECT: usize = 1024 * 1024 * 1024;
+/// The largest object of a pack that is taken, in bytes: what is larger would not fit into larder's memory. Files of more
+/// than [`MAX_FILE`](crate::io::walk::MAX_FILE) are not fetched where the remote can leave them out.
+const MAX_OBJECT: usize = 64 * 1024 * 1024;
+
+/// The bound that an object of a pack exceeds.
+pub(super) fn too_large() -> String {
+    format!("{} MiB in one object", MAX_OBJECT >> 20)
+}
 
 /// Objects as a pack.
 ///

@@ -44,22 +44,12 @@ pub(super) fn demand(options: &Options, repository: &gix::Repository, commit: Co
     })
 }
 
-/// The bytes of a commit, which are certainly those that its identity was computed from.
+/// The bytes of a commit.
 ///
 /// # Errors
 /// [`GitError::Corrupt`].
 pub(super) fn object(options: &Options, repository: &gix::Repository, commit: CommitId) -> Result<Vec<u8>, GitError> {
-    let corrupt = |detail: String| GitError::Corrupt { remote: options.remote(), detail };
-    let read = || -> Result<_, gix::Error> {
-        let object = repository.find_object(commit.0)?;
-        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, object.kind, &object.data)?;
-        Ok((object.kind, id, object.detach().data))
-    };
-    match read().map_err(|error| local::corrupt(options, &error))? {
-        (Kind::Commit, id, data) if id == commit.0 => Ok(data),
-        (Kind::Commit, id, _) => Err(corrupt(format!("the object {commit} holds what belongs to {id}"))),
-        (kind, ..) => Err(corrupt(format!("{commit} is a {kind}, where a commit is expected"))),
-    }
+    local::read(repository, commit.0, Kind::Commit).map_err(|error| local::corrupt(options, &error))
 }
 
 /// Makes sure that what larder is about to commit will be accepted when it comes back: a lock commit that is not would

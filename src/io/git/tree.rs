@@ -5,33 +5,24 @@ use std::{collections::BTreeMap, sync::Arc};
 use gix::{
     ObjectId, Repository,
     bstr::ByteSlice as _,
-    objs::{TreeRefIter, tree::EntryKind},
+    objs::{
+        CommitRefIter, Kind, TreeRefIter,
+        tree::{EntryKind, EntryRef},
+    },
 };
 
 use crate::{
-    io::links::{Node, is_followed, resolve},
+    io::walk::{self, Child, ChildKind, WalkError},
     model::{
         snapshot::{Entry, Origin, Snapshot},
         text::is_unseen,
     },
 };
 
-use super::{CommitId, GitError};
+use super::{CommitId, GitError, local};
 
-/// What of an environment repository is read.
-pub(crate) const ROOTS: [&str; 4] = ["larder.yaml", "environments", "templates", "lock"];
-
-/// The largest file that is read, in bytes. A larger one is [`Entry::TooLarge`].
-pub(crate) const MAX_FILE: u64 = 1024 * 1024;
-
-/// The most files of a snapshot.
-pub(crate) const MAX_FILES: usize = 200_000;
-
-/// The most bytes of a snapshot's files.
-pub(crate) const MAX_BYTES: u64 = 512 * 1024 * 1024;
-
-/// The deepest folder that is read.
-pub(crate) const MAX_DEPTH: usize = 32;
+/// The longest target of a symbolic link that is followed, in bytes; as Linux has it.
+const MAX_TARGET: u64 = 4096;
 
 /// Why a tree could not be read: an object is not there or broken, or a budget is passed.
 pub(super) enum TreeError {
@@ -45,7 +36,10 @@ pub(super) enum TreeError {
 
 impl From<gix::Error> for TreeError {
     fn from(error: gix::Error) -> Self {
-        Self::Object(super::local::text(&error))
+        if error.classify().is_resource_exhausted() {
+            return Self::Limit(String::new(), local::too_large());
+        }
+        Self::Object(local::text(&error))
     }
 }
 
@@ -74,7 +68,7 @@ pub(super) fn components(path: &str) -> Result<Vec<String>, GitError> {
 pub(super) enum Absent {
     /// The repository is damaged, or was not fetched with this file.
     Missing,
-    /// The file was left out when the repository was fetched, as it is larger than [`MAX_FILE`].
+    /// The file was left out when the repository was fetched, as it is larger than [`walk::MAX_FILE`].
     TooLarge,
 }
 
@@ -88,18 +82,30 @@ pub(super) fn snapshot(
     path: &[String],
     absent: Absent,
 ) -> Result<Snapshot, TreeError> {
-    let mut reader = Reader { repository, absent, files: BTreeMap::new(), links: Vec::new(), root: None, bytes: 0 };
-    let root = repository.find_commit(commit.0)?.tree_id()?.detach();
-    reader.root = reader.folder(root, path)?;
-    if let Some(root) = reader.root {
-        for entry in reader.entries(root, "")? {
-            if ROOTS.contains(&entry.name.as_str()) {
-                reader.entry(entry.name.clone(), &entry, 0)?;
+    let bytes = local::read(repository, commit.0, Kind::Commit)?;
+    let root = CommitRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).tree_id()?;
+    let files = match directory(repository, root, path)? {
+        Some(root) => walk::files(&Objects { repository, absent }, &root).map_err(|error| match error {
+            WalkError::Source(error) => error,
+            WalkError::Limit(path, limit) => TreeError::Limit(path, limit),
+            WalkError::Name(path, name) => {
+                TreeError::Object(format!("the directory `{path}` holds an entry with the name {name:?}"))
             }
-        }
-    }
-    reader.follow_links()?;
-    Ok(Snapshot { origin: Origin::Commit(commit.to_string()), files: reader.files })
+        })?,
+        None => BTreeMap::new(),
+    };
+    Ok(Snapshot { origin: Origin::Commit(commit.to_string()), files })
+}
+
+/// The tree of the environment repository.
+fn directory(repository: &Repository, root: ObjectId, path: &[String]) -> Result<Option<ObjectId>, TreeError> {
+    let problem = match find(repository, root, path)? {
+        Some((EntryKind::Tree, id)) => return Ok(Some(id)),
+        None => return Ok(None),
+        Some((EntryKind::Commit, _)) => "is in a submodule, which larder does not follow",
+        Some(_) => "is not a directory",
+    };
+    Err(TreeError::Git(GitError::Path { path: path.join("/"), problem }))
 }
 
 /// The object of a path below the tree `root`, with its kind.
@@ -113,153 +119,57 @@ pub(super) fn find(
         if found.0 != EntryKind::Tree {
             return Ok(None);
         }
-        let tree = repository.find_tree(found.1)?;
-        let entry = tree.iter().filter_map(Result::ok).find(|entry| entry.filename() == component.as_str());
-        let Some(entry) = entry else {
+        let tree = local::read(repository, found.1, Kind::Tree)?;
+        let mut entries = TreeRefIter::from_bytes(&tree, gix::hash::Kind::Sha1).filter_map(Result::ok);
+        let Some(entry) = entries.find(|entry| entry.filename == component.as_str()) else {
             return Ok(None);
         };
-        found = (entry.mode().kind(), entry.object_id());
+        found = (entry.mode.kind(), entry.oid.to_owned());
     }
     Ok(Some(found))
 }
 
-/// One entry of a tree.
-struct TreeEntry {
-    name: String,
-    kind: EntryKind,
-    id: ObjectId,
-}
-
-struct Reader<'a> {
+/// Trees and blobs as directories and files.
+struct Objects<'a> {
     repository: &'a Repository,
     absent: Absent,
-    files: BTreeMap<String, Entry>,
-    links: Vec<(String, String)>,
-    root: Option<ObjectId>,
-    bytes: u64,
 }
 
-impl Reader<'_> {
-    fn folder(&self, root: ObjectId, path: &[String]) -> Result<Option<ObjectId>, TreeError> {
-        match find(self.repository, root, path)? {
-            Some((EntryKind::Tree, id)) => Ok(Some(id)),
-            None => Ok(None),
-            Some((EntryKind::Commit, _)) => Err(TreeError::Git(GitError::Path {
-                path: path.join("/"),
-                problem: "is in a submodule, which larder does not follow",
-            })),
-            Some(_) => Err(TreeError::Git(GitError::Path { path: path.join("/"), problem: "is no folder" })),
-        }
-    }
+impl walk::Source for Objects<'_> {
+    type Id = ObjectId;
+    type Error = TreeError;
 
-    fn entries(&self, tree: ObjectId, path: &str) -> Result<Vec<TreeEntry>, TreeError> {
-        let tree = self.repository.find_tree(tree)?;
-        let mut entries = Vec::new();
-        for entry in TreeRefIter::from_bytes(&tree.data, gix::hash::Kind::Sha1) {
+    fn children(&self, directory: &ObjectId) -> Result<Vec<Child<ObjectId>>, TreeError> {
+        let tree = local::read(self.repository, *directory, Kind::Tree)?;
+        let child = |entry: Result<EntryRef<'_>, gix::Error>| {
             let entry = entry?;
-            let name = entry.filename.to_str_lossy().into_owned();
-            // No honest program writes such names; git refuses them too. E21
-            if matches!(name.as_str(), "" | "." | "..") || name.contains(['/', '\0']) {
-                return Err(TreeError::Object(format!("the folder `{path}` holds an entry with the name {name:?}")));
-            }
-            entries.push(TreeEntry { name, kind: entry.mode.kind(), id: entry.oid.to_owned() });
-        }
-        Ok(entries)
-    }
-
-    fn entry(&mut self, path: String, entry: &TreeEntry, depth: usize) -> Result<(), TreeError> {
-        if self.files.len() >= MAX_FILES {
-            return Err(TreeError::Limit(path, format!("{MAX_FILES} files")));
-        }
-        match entry.kind {
-            EntryKind::Tree if depth >= MAX_DEPTH => {
-                return Err(TreeError::Limit(path, format!("{MAX_DEPTH} levels of folders")));
-            }
-            EntryKind::Tree => {
-                for child in self.entries(entry.id, &path)? {
-                    self.entry(format!("{path}/{}", child.name), &child, depth + 1)?;
-                }
-            }
-            EntryKind::Commit => {
-                self.files.insert(path, Entry::Submodule);
-            }
-            EntryKind::Link => {
-                let target = match self.read(entry.id)? {
-                    Entry::File(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-                    _ => String::new(),
-                };
-                if is_followed(&path) {
-                    self.links.push((path.clone(), target.clone()));
-                }
-                self.files.insert(path, Entry::Link(target));
-            }
-            EntryKind::Blob | EntryKind::BlobExecutable => {
-                let file = self.read(entry.id)?;
-                self.files.insert(path, file);
-            }
-        }
-        if self.bytes > MAX_BYTES {
-            return Err(TreeError::Limit(String::new(), format!("{} MiB", MAX_BYTES >> 20)));
-        }
-        Ok(())
-    }
-
-    /// A blob's bytes; its size is looked at first.
-    fn read(&mut self, id: ObjectId) -> Result<Entry, TreeError> {
-        let size = match self.repository.try_find_header(id)? {
-            Some(header) => header.size(),
-            None if self.absent == Absent::TooLarge => MAX_FILE + 1,
-            None => return Err(TreeError::Object(format!("the file {id} is missing"))),
-        };
-        if size > MAX_FILE {
-            return Ok(Entry::TooLarge(size));
-        }
-        self.bytes += size;
-        let mut blob = self.repository.find_blob(id)?;
-        Ok(Entry::File(Arc::from(blob.take_data())))
-    }
-
-    /// Puts the files that links lead to in the links' places.
-    fn follow_links(&mut self) -> Result<(), TreeError> {
-        for (path, target) in std::mem::take(&mut self.links) {
-            let Some(root) = self.root else { continue };
-            let repository = self.repository;
-            let mut failure = None;
-            let look = |path: &str| {
-                look(repository, root, path).unwrap_or_else(|error| {
-                    failure = Some(error);
-                    None
-                })
+            let kind = match entry.mode.kind() {
+                EntryKind::Tree => ChildKind::Directory,
+                EntryKind::Commit => ChildKind::Submodule,
+                EntryKind::Link => ChildKind::Link,
+                EntryKind::Blob | EntryKind::BlobExecutable => ChildKind::File,
             };
-            let file = resolve(&path, &target, look);
-            if let Some(error) = failure {
-                return Err(error);
-            }
-            if let Some(file) = file
-                && let Some((_, id)) = find(repository, root, &components(&file).map_err(TreeError::Git)?)?
-            {
-                let entry = self.read(id)?;
-                self.files.insert(path, entry);
-            }
-            if self.bytes > MAX_BYTES {
-                return Err(TreeError::Limit(String::new(), format!("{} MiB", MAX_BYTES >> 20)));
-            }
-        }
-        Ok(())
+            Ok(Child { name: entry.filename.to_str_lossy().into_owned(), kind, id: entry.oid.to_owned() })
+        };
+        TreeRefIter::from_bytes(&tree, gix::hash::Kind::Sha1).map(child).collect()
     }
-}
 
-fn look(repository: &Repository, root: ObjectId, path: &str) -> Result<Option<Node>, TreeError> {
-    let Ok(path) = components(path) else {
-        return Ok(None);
-    };
-    Ok(match find(repository, root, &path)? {
-        Some((EntryKind::Tree, _)) => Some(Node::Folder),
-        Some((EntryKind::Blob | EntryKind::BlobExecutable, _)) => Some(Node::File),
-        Some((EntryKind::Link, id)) => {
-            let mut blob = repository.find_blob(id)?;
-            Some(Node::Link(String::from_utf8_lossy(&blob.take_data()).into_owned()))
+    fn size(&self, file: &ObjectId) -> Result<u64, TreeError> {
+        match self.repository.try_find_header(*file)? {
+            Some(header) => Ok(header.size()),
+            None if self.absent == Absent::TooLarge => Ok(walk::MAX_FILE + 1),
+            None => Err(TreeError::Object(format!("the file {file} is missing"))),
         }
-        Some((EntryKind::Commit, _)) | None => None,
-    })
+    }
+
+    fn read(&self, file: &ObjectId) -> Result<Entry, TreeError> {
+        Ok(Entry::File(Arc::from(local::read(self.repository, *file, Kind::Blob)?)))
+    }
+
+    fn target(&self, link: &ObjectId) -> Result<String, TreeError> {
+        if self.size(link)? > MAX_TARGET {
+            return Ok(String::new());
+        }
+        Ok(String::from_utf8_lossy(&local::read(self.repository, *link, Kind::Blob)?).into_owned())
+    }
 }

@@ -309,6 +309,7 @@ mod tests {
             warnings: vec![],
             strays: vec![],
             ignored: 0,
+            unread: Default::default(),
         };
         let due = |before: Option<Arc<Snapshot>>| {
             let mut memory = Memory::default();

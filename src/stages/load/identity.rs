@@ -1,7 +1,7 @@
 //! From paths to identities: `environments/<tenant>/<name>.yaml`, or `.json`. A file that is there in a wrong way still
 //! claims its identity, so that it counts as broken and never as removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
     failure::{Category, Failure, Problem},
@@ -11,6 +11,7 @@ use crate::model::{
 };
 
 use super::{suggest, text};
+use crate::stages::lockfile::environment_of;
 
 /// What the paths of a snapshot come to.
 pub struct Identities<'a> {
@@ -20,6 +21,8 @@ pub struct Identities<'a> {
     pub strays: Vec<Problem>,
     /// How many dot files there are, or files in such directories: what editors and systems leave behind.
     pub ignored: usize,
+    /// Tenants whose directories cannot be read.
+    pub unread: BTreeSet<Name>,
 }
 
 /// Why there is an environment.
@@ -59,8 +62,10 @@ pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities
             _ if path.split('/').any(|part| part.starts_with('.')) => ignored += 1,
             Some(Ok((id, form))) => candidates.entry(id).or_default().push(Candidate { path, entry, form }),
             Some(Err(error)) => strays.push(name_problem(path, &error)),
-            // A folder's worth of environments may be behind it.
-            None if matches!(entry, Entry::Link(_) | Entry::Submodule) => strays.push(text::not_a_file(path, entry)),
+            // A directory's worth of environments may be behind it.
+            None if !matches!(entry, Entry::File(_) | Entry::TooLarge(_)) => {
+                strays.push(text::not_a_file(path, entry));
+            }
             None => {}
         }
     }
@@ -73,7 +78,7 @@ pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities
     for (id, files) in &candidates {
         folded.entry(id.to_string().to_lowercase()).or_default().extend(files.iter().map(|file| file.path));
     }
-    let claims = candidates
+    let mut claims: BTreeMap<EnvironmentId, Claim<'a>> = candidates
         .into_iter()
         .map(|(id, files)| {
             let rivals = folded.get(&id.to_string().to_lowercase()).map_or(&[][..], Vec::as_slice);
@@ -81,7 +86,31 @@ pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities
             (id, claim)
         })
         .collect();
-    Identities { claims, strays, ignored }
+    let unread = unread(snapshot);
+    let lockfiles = snapshot.under("lock").filter_map(|(path, _)| environment_of(path));
+    let known: BTreeSet<EnvironmentId> = claims.keys().cloned().chain(lockfiles).collect();
+    for (id, problem) in known.into_iter().filter_map(|id| unread.get(&id.tenant).map(|problem| (id, problem))) {
+        claims.insert(id, broken([problem.clone()]));
+    }
+    let is_in_lock = |problem: &&Problem| problem.location.as_ref().is_some_and(|at| at.path.starts_with("lock/"));
+    strays.extend(unread.values().filter(is_in_lock).cloned());
+    Identities { claims, strays, ignored, unread: unread.into_keys().collect() }
+}
+
+/// Tenants of whose directories something else than a directory is known: what they hold is unknown, not removed.
+fn unread(snapshot: &Snapshot) -> BTreeMap<Name, Problem> {
+    let mut unread = BTreeMap::new();
+    for root in ["lock", "environments"] {
+        for (path, entry) in snapshot.under(root) {
+            let name = path.strip_prefix(root).and_then(|path| path.strip_prefix('/')).unwrap_or(path);
+            if matches!(entry, Entry::Link(_) | Entry::Submodule | Entry::Unread(_))
+                && let Ok(tenant) = name.parse()
+            {
+                unread.insert(tenant, text::not_a_file(path, entry));
+            }
+        }
+    }
+    unread
 }
 
 fn claim<'a>(id: &EnvironmentId, files: &[Candidate<'a>], rivals: &[&str], settings: &Settings) -> Claim<'a> {

@@ -102,6 +102,10 @@ pub fn not_a_file(path: &str, entry: &Entry) -> Problem {
             format!("the file is too large to be read: at least {size} bytes"),
             "split it; an environment's file has a few kilobytes",
         ),
+        Entry::Unread(why) => (
+            format!("this directory is not read: {why}"),
+            "keep only environments in it; its tenant's environments stay as they are until then",
+        ),
         Entry::File(_) => ("the file cannot be read".to_owned(), "commit it again"),
     };
     Problem::new(Category::Syntax, message).in_file(path).hint(hint)

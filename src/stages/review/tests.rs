@@ -30,6 +30,7 @@ fn loaded(world: &World) -> Environments {
         templates: world.templates.clone(),
         warnings: Vec::new(),
         strays: Vec::new(),
+        unread: Default::default(),
         ignored: 0,
     }
 }

@@ -10,6 +10,7 @@ mod hooks;
 mod http;
 mod local;
 pub(crate) mod proxy;
+mod replaced;
 pub mod server;
 mod side;
 pub mod signatures;

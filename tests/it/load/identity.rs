@@ -116,3 +116,28 @@ fn links_and_submodules_are_broken_and_not_removed() {
     let strays: Vec<String> = environments.strays.iter().map(ToString::to_string).collect();
     assert!(strays.len() == 2 && strays[0].contains("`/srv/u`") && strays[1].contains("submodule"), "{strays:?}");
 }
+
+#[test]
+fn a_directory_that_is_not_read_breaks_what_its_tenant_has_locked() {
+    let lockfile = "lock/t/a.yaml";
+    for (path, entry) in [
+        ("environments/t", Entry::Unread("it holds more than 32 MiB".to_owned())),
+        ("environments/t", Entry::Submodule),
+        ("lock/t", Entry::Link("../u".to_owned())),
+    ] {
+        let mut entries = vec![
+            (path.to_owned(), entry),
+            ("environments/default/a.yaml".to_owned(), Entry::File(ENVIRONMENT.as_bytes().into())),
+        ];
+        if path == "lock/t" {
+            entries.push(("environments/t/a.yaml".to_owned(), Entry::File(ENVIRONMENT.as_bytes().into())));
+        } else {
+            entries.push((lockfile.to_owned(), Entry::File(b"".as_slice().into())));
+        }
+        let environments = load_entries(entries);
+        let failed: Vec<_> = environments.environments.iter().map(|(id, e)| format!("{id} {}", e.is_err())).collect();
+        assert_eq!(failed, ["default/a false", "t/a true"], "{path}");
+        assert!(environments.unread.iter().map(ToString::to_string).eq(["t"]), "{path}");
+        assert!(environments.strays.iter().any(|problem| problem.to_string().starts_with(path)), "{path}");
+    }
+}

@@ -9,10 +9,13 @@ use gix::{
 };
 
 use super::{
-    super::tree::{MAX_DEPTH, TreeError},
+    super::tree::TreeError,
     objects::{Found, Objects, get},
 };
 use crate::model::history::FileChange;
+
+/// Lockfiles are in `lock/<tenant>/`. What is deeper is not one, and there may be any amount of it.
+const LEVELS: usize = 2;
 
 /// Two trees in the same place; none where there is no folder.
 pub(super) type Pair = (Option<ObjectId>, Option<ObjectId>);
@@ -54,20 +57,12 @@ pub(super) fn files(
         }
         results.push(pair.map(|_| Vec::new()));
     }
-    for depth in 0.. {
-        if level.is_empty() {
-            break;
-        }
+    for _ in 0..LEVELS {
         let trees = objects.read(level.iter().flat_map(|folders| ids(folders.sides)), Kind::Tree);
         let mut next = Vec::new();
         for folders in level {
             let Some(Ok(changed)) = results.get_mut(folders.number) else { continue };
-            let compared = if depth > MAX_DEPTH {
-                Err(TreeError::Limit(folders.path.clone(), format!("{MAX_DEPTH} levels of folders")))
-            } else {
-                folders.compare(&trees, changed, &mut next)
-            };
-            if let Err(error) = compared {
+            if let Err(error) = folders.compare(&trees, changed, &mut next) {
                 results[folders.number] = Err(error);
             }
         }

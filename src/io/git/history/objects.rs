@@ -12,10 +12,8 @@ use gix::{
 };
 use gix_pack::data::decode::entry::ResolvedBase;
 
-use super::super::{
-    local,
-    tree::{MAX_FILE, TreeError},
-};
+use super::super::{local, tree::TreeError};
+use crate::io::walk::MAX_FILE;
 use known::Known;
 
 /// The most memory that unpacking one object may take, in bytes.

@@ -5,15 +5,11 @@ use std::path::Path;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::{
     rand::SystemRandom,
-    rsa,
-    signature::{
-        ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
-        RSA_PKCS1_SHA512,
-    },
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair},
 };
 use ssh_key::{
     Algorithm, EcdsaCurve, HashAlg, LineEnding, Mpint, PrivateKey, Signature, SshSig,
-    private::{EcdsaKeypair, Ed25519Keypair, KeypairData, RsaKeypair},
+    private::{EcdsaKeypair, Ed25519Keypair, KeypairData},
 };
 
 use super::{GitError, ssh};
@@ -24,19 +20,20 @@ use super::{GitError, ssh};
 /// [`GitError::Signing`]. No error holds anything of the key.
 pub(in super::super) fn sign(file: &Path, payload: &[u8]) -> Result<String, GitError> {
     let key = read(file)?;
-    let unusable = |detail: &str| refuse(file, detail, "make another one: ssh-keygen -t ed25519 -N '' -f FILE");
+    let unusable = |detail: &str| refuse(file, detail, "create an ed25519 key: ssh-keygen -t ed25519 -N '' -f FILE");
     // The hash that ssh-keygen takes as well.
     let data = SshSig::signed_data(ssh::NAMESPACE, HashAlg::Sha512, payload);
     let data = data.map_err(|error| unusable(&error.to_string()))?;
     let (algorithm, bytes) = match key.key_data() {
         KeypairData::Ed25519(pair) => (Algorithm::Ed25519, ed25519(pair, &data)),
         KeypairData::Ecdsa(pair) => (Algorithm::Ecdsa { curve: pair.curve() }, ecdsa(pair, &data)),
-        KeypairData::Rsa(pair) => (Algorithm::Rsa { hash: Some(HashAlg::Sha512) }, rsa(pair, &data)),
-        _ => return Err(unusable("larder signs with ed25519, ecdsa (nistp256, nistp384) and rsa keys")),
+        // OpenSSH does not store two of the numbers that `ring` needs; computing them by hand would leak the others.
+        KeypairData::Rsa(_) => {
+            return Err(unusable("larder does not sign with RSA keys; it signs with ed25519 or ecdsa"));
+        }
+        _ => return Err(unusable("larder signs with ed25519 and ecdsa (nistp256, nistp384) keys")),
     };
-    let bytes = bytes.ok_or_else(|| {
-        unusable("it cannot sign; ed25519, ecdsa (nistp256, nistp384) and rsa keys of 2048 to 4096 bits can")
-    })?;
+    let bytes = bytes.ok_or_else(|| unusable("it cannot sign; ed25519 and ecdsa (nistp256, nistp384) keys can"))?;
     let signature = Signature::new(algorithm, bytes)
         .and_then(|signature| {
             SshSig::new(key.public_key().key_data().clone(), ssh::NAMESPACE, HashAlg::Sha512, signature)
@@ -145,78 +142,4 @@ fn ecdsa(pair: &EcdsaKeypair, data: &[u8]) -> Option<Vec<u8>> {
         put(&mut bytes, number.as_bytes())?;
     }
     Some(bytes)
-}
-
-fn rsa(pair: &RsaKeypair, data: &[u8]) -> Option<Vec<u8>> {
-    let (public, private) = (&pair.public, &pair.private);
-    let (d, p, q) = (private.d.as_positive_bytes()?, private.p.as_positive_bytes()?, private.q.as_positive_bytes()?);
-    // OpenSSH does not store these two. https://datatracker.ietf.org/doc/html/rfc8017#section-3.2
-    let (d_p, d_q) = (remainder(d, &less_one(p)?), remainder(d, &less_one(q)?));
-    let key = rsa::KeyPair::from_components(&rsa::KeyPairComponents {
-        public_key: rsa::PublicKeyComponents { n: public.n.as_positive_bytes()?, e: public.e.as_positive_bytes()? },
-        d,
-        p,
-        q,
-        dP: &d_p,
-        dQ: &d_q,
-        qInv: private.iqmp.as_positive_bytes()?,
-    })
-    .ok()?;
-    let mut signature = vec![0; key.public().modulus_len()];
-    key.sign(&RSA_PKCS1_SHA512, &SystemRandom::new(), data, &mut signature).ok()?;
-    Some(signature)
-}
-
-/// An odd number less one. Numbers here are big-endian, without leading zeros.
-fn less_one(number: &[u8]) -> Option<Vec<u8>> {
-    let mut less = number.to_vec();
-    let last = less.last_mut().filter(|last| **last & 1 == 1)?;
-    *last -= 1;
-    Some(less)
-}
-
-/// What is left of `number` when it is divided by `by`, bit by bit: it is done once for a signature.
-fn remainder(number: &[u8], by: &[u8]) -> Vec<u8> {
-    // One byte more, for the bit that is shifted out.
-    let by: Vec<u8> = std::iter::once(0).chain(by.iter().copied()).collect();
-    let mut rest = vec![0_u8; by.len()];
-    for byte in number {
-        for bit in (0..8).rev() {
-            let mut carry = byte >> bit & 1;
-            for digit in rest.iter_mut().rev() {
-                (*digit, carry) = (*digit << 1 | carry, *digit >> 7);
-            }
-            if rest >= by {
-                let mut borrow = false;
-                for (digit, less) in rest.iter_mut().zip(&by).rev() {
-                    let (once, under) = digit.overflowing_sub(*less);
-                    let (twice, again) = once.overflowing_sub(u8::from(borrow));
-                    (*digit, borrow) = (twice, under || again);
-                }
-            }
-        }
-    }
-    let first = rest.iter().position(|&digit| digit != 0).unwrap_or(rest.len());
-    rest.split_off(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{less_one, remainder};
-
-    fn bytes(number: u128) -> Vec<u8> {
-        number.to_be_bytes().into_iter().skip_while(|&byte| byte == 0).collect()
-    }
-
-    #[test]
-    fn remainders() {
-        let mut random = fastrand::Rng::with_seed(1);
-        for _ in 0..500 {
-            let (number, by) = (random.u128(..), random.u128(1..) >> random.u32(0..120) | 1);
-            assert_eq!(remainder(&bytes(number), &bytes(by)), bytes(number % by), "{number} {by}");
-        }
-        assert_eq!(remainder(&bytes(12), &bytes(12)), bytes(0));
-        assert_eq!(less_one(&bytes(0x1_0001)), Some(bytes(0x1_0000)));
-        assert_eq!((less_one(&[2]), less_one(&[])), (None, None));
-    }
 }

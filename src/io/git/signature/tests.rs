@@ -28,7 +28,7 @@ fn accepted(folder: &Path, public: &str, payload: &[u8], signature: &str) -> boo
 #[test]
 fn ssh_keygen_and_larder_agree() {
     let folder = tempfile::tempdir().unwrap();
-    for (kind, bits) in [("ed25519", "256"), ("ecdsa", "384"), ("rsa", "2048")] {
+    for (kind, bits) in [("ed25519", "256"), ("ecdsa", "384")] {
         let file = folder.path().join(kind);
         assert!(keygen(folder.path(), &["-q", "-t", kind, "-b", bits, "-N", "", "-f", kind]));
         let public = fs::read_to_string(folder.path().join(format!("{kind}.pub"))).unwrap();

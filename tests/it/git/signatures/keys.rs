@@ -28,16 +28,18 @@ impl Keys {
         file
     }
 
-    /// Makes a key of each kind that can be trusted and can sign here; their names.
+    /// Generates a key of each kind that can be trusted; their names.
     pub fn generate_each_kind(&self) -> [&'static str; 5] {
-        let kinds = [
-            ("ed", "ed25519", ""),
-            ("p256", "ecdsa", "256"),
-            ("p384", "ecdsa", "384"),
-            ("rsa2", "rsa", "2048"),
-            ("rsa4", "rsa", "4096"),
-        ];
-        kinds.map(|(name, kind, bits)| {
+        let [ed, p256, p384] = self.generate_signing_kinds();
+        for (name, bits) in [("rsa2", "2048"), ("rsa4", "4096")] {
+            self.generate(name, "rsa", bits);
+        }
+        [ed, p256, p384, "rsa2", "rsa4"]
+    }
+
+    /// Generates a key of each kind that larder signs with; their names.
+    pub fn generate_signing_kinds(&self) -> [&'static str; 3] {
+        [("ed", "ed25519", ""), ("p256", "ecdsa", "256"), ("p384", "ecdsa", "384")].map(|(name, kind, bits)| {
             self.generate(name, kind, bits);
             name
         })

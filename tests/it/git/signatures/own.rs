@@ -28,7 +28,7 @@ fn git_accepts_what_larder_signs() {
     let world = World::new(&FILES);
     let keys = Keys::new(world.root());
     let server = Server::start(&world, None);
-    let names = keys.generate_each_kind();
+    let names = keys.generate_signing_kinds();
     keys.allow("signers", &names);
     for (at, name) in names.into_iter().enumerate() {
         let url = if at % 2 == 0 { world.up().display().to_string() } else { server.url() };
@@ -78,6 +78,7 @@ fn a_key_that_cannot_sign_says_why_and_shows_nothing_of_itself() {
         .args(["-q", "-t", "rsa", "-m", "PEM", "-N", "", "-f"])
         .arg(world.root().join("pem")));
     keys.generate("p521", "ecdsa", "521");
+    keys.generate("rsa", "rsa", "2048");
     let text = fs::read_to_string(world.root().join("good")).unwrap();
     fs::write(world.root().join("cut"), text.replace("\n-----END", "AAAA\n-----END")).unwrap();
     fs::write(world.root().join("empty"), "").unwrap();
@@ -88,7 +89,8 @@ fn a_key_that_cannot_sign_says_why_and_shows_nothing_of_itself() {
         ("missing", "No such file", "readable by larder"),
         ("empty", "no OpenSSH private key", "ssh-keygen -p"),
         ("cut", "the key", "ssh-keygen -p"),
-        ("p521", "the key", "ssh-keygen"),
+        ("p521", "the key", "ssh-keygen -t ed25519"),
+        ("rsa", "does not sign with RSA keys", "ssh-keygen -t ed25519"),
     ] {
         let mut repository = with_key(&world, world.up().to_str().unwrap(), key);
         let error = repository.check_keys(NOW).unwrap_err();
