@@ -56,7 +56,7 @@ enum Command {
     Plan(plan::Plan),
     Apply(apply::Apply),
     Run(Box<run::Run>),
-    Status(status::Status),
+    Status(status::StatusCommand),
     History(history::History),
     Hold(Box<hold::Hold>),
     Release(Box<hold::Release>),

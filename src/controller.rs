@@ -6,28 +6,35 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     io::{
-        cluster::Cluster,
+        cluster::{Cluster, KubeCluster},
         git::{CommitId, Tip},
         registry::Credentials,
         repository::no_commit,
     },
+    metrics::Metrics,
     model::{
         failure::{Category, Problem},
         plan::Action,
-        report::PassReport,
+        status::Status,
     },
     pipeline::{self, Memory, Pass, RunError, World},
-    server::Metrics,
+    stages::status,
     wake::Wake,
 };
 
 mod attention;
+mod log;
+mod observer;
 
 use attention::Attention;
+use log::Log;
+use observer::Observer;
+pub use observer::observed;
 
 /// The longest wait before a failed pass is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
@@ -36,7 +43,11 @@ const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
 /// keep the controller busy.
 const SHORTEST_GAP: Duration = Duration::from_secs(2);
 
-/// A controller of one environment repository and one target.
+/// How often the loop shows that it runs.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
+/// A controller of one environment repository and one target. It owns the status; everything that tells about it is a
+/// subscriber.
 pub struct Controller<C, K> {
     world: World<C, K>,
     interval: Duration,
@@ -45,8 +56,9 @@ pub struct Controller<C, K> {
     last: Option<Last>,
     /// Passes in a row that left something to try again.
     failures: u32,
-    /// What was written down last, so that it is written again only when it says something else.
-    published: Option<PassReport>,
+    status: watch::Sender<Arc<Status>>,
+    observer: Option<Observer>,
+    log: Log,
     attention: Attention,
 }
 
@@ -62,10 +74,21 @@ struct Last {
 }
 
 impl<C: Cluster, K: Credentials> Controller<C, K> {
-    /// A controller that looks at the branch's tip every `interval`, a tenth more or less.
-    pub fn new(world: World<C, K>, interval: Duration, metrics: Arc<Metrics>) -> Self {
-        let (memory, attention) = (Memory::default(), Attention::new(Wake::default()));
-        Self { world, interval, metrics, memory, last: None, failures: 0, published: None, attention }
+    /// A controller that polls the branch every `interval`, a tenth more or less.
+    pub fn new(world: World<C, K>, interval: Duration) -> Self {
+        let (status, receiver) = watch::channel(Arc::default());
+        Self {
+            world,
+            interval,
+            metrics: Arc::new(Metrics::new(receiver)),
+            memory: Memory::default(),
+            last: None,
+            failures: 0,
+            status,
+            observer: None,
+            log: Log::default(),
+            attention: Attention::new(Wake::default()),
+        }
     }
 
     /// Also looks when there is news.
@@ -73,6 +96,23 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
     pub fn with_news(mut self, wake: Wake) -> Self {
         self.attention = Attention::new(wake);
         self
+    }
+
+    /// Also observes the nodes of this cluster after each pass that has changed something, until they have everything.
+    #[must_use]
+    pub fn with_nodes(mut self, cluster: KubeCluster, shutdown: &CancellationToken) -> Self {
+        self.observer = Some(Observer::start(cluster, self.status.clone(), shutdown));
+        self
+    }
+
+    /// Its metrics.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// The status, now and from now on.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Status>> {
+        self.status.subscribe()
     }
 
     /// Runs one pass on the branch's tip. None when the repository holds no commit yet.
@@ -93,17 +133,27 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
         }
     }
 
-    /// Runs passes until `shutdown`. A pass that is under way then ends its present write and leaves the rest.
-    /// `observe` sees each pass, or why it could not start, and the tip that it was started on, if that is known.
-    pub async fn run(
-        &mut self,
-        shutdown: &CancellationToken,
-        mut observe: impl FnMut(Option<&CommitId>, &Result<Pass, RunError>),
-    ) {
+    /// Runs passes until `shutdown`. A pass that is under way then ends its in-flight write and leaves the rest.
+    pub async fn run(&mut self, shutdown: &CancellationToken) {
+        let metrics = self.metrics.clone();
+        let sign_of_life = async {
+            loop {
+                metrics.alive();
+                tokio::time::sleep(SIGN_OF_LIFE).await;
+            }
+        };
+        // In the same task, so that it stops when the loop blocks.
+        tokio::select! {
+            () = self.passes(shutdown) => {}
+            () = sign_of_life => {}
+        }
+    }
+
+    async fn passes(&mut self, shutdown: &CancellationToken) {
         while !shutdown.is_cancelled() {
             let suspected = self.memory.suspect(self.attention.take());
             if suspected > 0 {
-                tracing::info!(references = suspected, "asked again: news of their registries");
+                tracing::info!(references = suspected, "references are resolved again because of registry events");
             }
             let tip = tokio::select! {
                 tip = self.tip() => tip,
@@ -114,22 +164,21 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                 Ok(Tip::Commit(tip)) => {
                     found.push(tip);
                     if self.must_pass(&tip) {
-                        let result = self.pass(&tip, shutdown).await;
-                        observe(Some(&tip), &result);
+                        let _ = self.pass(&tip, shutdown).await;
                         found.extend(self.last.as_ref().and_then(|last| last.commit));
                     }
                     true
                 }
                 Ok(Tip::Empty) => {
-                    tracing::warn!("the repository has no branch: nothing is done, and the target stays as it is");
+                    tracing::warn!("the repository has no branch yet: the target stays as it is");
                     false
                 }
                 Ok(Tip::Gone { branch }) => {
-                    observe(None, &Err(gone(&branch).into()));
+                    self.log.cannot_start(&gone(&branch).into());
                     false
                 }
                 Err(error) => {
-                    observe(None, &Err(error));
+                    self.log.cannot_start(&error.0);
                     false
                 }
             };
@@ -161,25 +210,18 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
             Ok(pass) => {
                 let done = |action| pass.applied.count(action);
                 let writes = done(Action::Create) + done(Action::Configure) + done(Action::Delete);
-                self.metrics.pass_ended(&pass.report, begun.elapsed(), writes, pass.requests);
-                tracing::info!(
-                    commit = pass.report.commit,
-                    environments = pass.report.environments.len(),
-                    created = done(Action::Create),
-                    changed = done(Action::Configure),
-                    deleted = done(Action::Delete),
-                    unchanged = done(Action::Unchanged),
-                    milliseconds = begun.elapsed().as_millis() as u64,
-                    "pass"
-                );
-                self.publish(pass.report.clone()).await;
-                let commit = pass.report.commit.as_deref().and_then(|commit| commit.parse().ok());
+                let took = begun.elapsed();
+                self.metrics.pass_ended(&pass.status, took, writes, pass.requests);
+                self.log.pass(pass, took);
+                self.publish(pass);
+                let commit = pass.status.commit.as_deref().and_then(|commit| commit.parse().ok());
                 (commit, true, pass.is_complete())
             }
             Err(error) => {
                 self.metrics.pass_failed();
-                let cannot_start = error.0.problems().to_vec();
-                self.publish(PassReport { cannot_start, ..self.published.clone().unwrap_or_default() }).await;
+                self.log.cannot_start(&error.0);
+                let previous = self.status.borrow().clone();
+                self.send(status::cannot_start(&previous, Some(tip.to_string()), &error.0));
                 (Some(*tip), false, false)
             }
         };
@@ -192,17 +234,25 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
         result
     }
 
-    /// Writes down what a pass came to, when it says something else than before.
-    async fn publish(&mut self, mut report: PassReport) {
-        // Which pass made the lock commit is no matter of where things stand.
-        report.lock_commit = None;
-        if self.published.as_ref() == Some(&report) {
-            return;
+    /// Makes the pass's outcome part of the status, and has its nodes observed.
+    fn publish(&self, pass: &Pass) {
+        let mut status = pass.status.clone();
+        status::keep_observed(&mut status, &self.status.borrow());
+        let is_new = self.send(status);
+        if let (Some(observer), true) = (&self.observer, is_new) {
+            observer.observe(pass);
         }
-        match self.world.cluster.publish(&report).await {
-            Ok(()) => self.published = Some(report),
-            Err(problem) => tracing::warn!(%problem, "what the pass came to could not be written down"),
-        }
+    }
+
+    /// Hands the status to all subscribers, unless it is what they have; whether it is new.
+    fn send(&self, status: Status) -> bool {
+        self.status.send_if_modified(|current| {
+            let is_new = **current != status;
+            if is_new {
+                *current = Arc::new(status);
+            }
+            is_new
+        })
     }
 
     /// Waits for the next poll. What is due or has drifted comes sooner, unless the repository could not be asked or the

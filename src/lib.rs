@@ -8,21 +8,23 @@
 //! ```
 //!
 //! Modules in reading order: [`model`] (plain data), [`stages`] (pure decisions), [`io`] (whatever blocks), [`pipeline`]
-//! (one pass), [`controller`] (when a pass runs),
-//! [`wake`] (news for it), [`local`] (a repository on this machine is watched), [`announce`] (commit statuses),
-//! [`server`] (health, metrics, webhooks), [`cli`] (the verbs).
+//! (one pass), [`controller`] (when a pass runs; it owns the status), [`reporters`], [`metrics`] and [`server`] (who tell
+//! about the status), [`wake`] and [`local`] (what triggers a pass), [`daemon`] (all of it wired together), [`cli`] (the
+//! commands).
 
-pub mod announce;
 pub mod cli;
 pub mod config;
 pub mod controller;
+pub mod daemon;
 pub mod diagnostics;
 mod example;
 pub mod io;
 pub mod local;
+pub mod metrics;
 pub mod model;
 pub mod pipeline;
 pub mod reference;
+pub mod reporters;
 pub mod server;
 pub mod stages;
 pub mod wake;

@@ -1,7 +1,7 @@
 //! Plain data that the stages pass on: names, references, environments, locks, objects, plans, failures.
 //!
 //! Nothing here performs I/O, reads a clock or knows a client. Types appear in the order of the flow:
-//! [`snapshot`] → [`settings`] and [`environment`] → [`resolution`] → [`lock`] → [`manifest`] → [`plan`] → [`report`].
+//! [`snapshot`] → [`settings`] and [`environment`] → [`resolution`] → [`lock`] → [`manifest`] → [`plan`] → [`status`].
 
 pub mod batch;
 pub mod digest;
@@ -21,10 +21,11 @@ pub mod plan;
 pub mod redact;
 pub mod reference;
 pub mod registries;
-pub mod report;
+pub mod requests;
 pub mod resolution;
 pub mod settings;
 pub mod snapshot;
+pub mod status;
 pub mod text;
 pub mod verification;
 pub mod yaml;

@@ -25,12 +25,13 @@ use crate::{
         manifest::{Comparison, Inventory, Manifest, Manifests, Owner},
         name::EnvironmentId,
         plan::{Applied, Plan},
-        report::{Condition, PassReport, Requests},
+        requests::Requests,
         resolution::Resolution,
+        status::{EnvironmentStatus, LastPass, Reason, Status},
     },
     stages::{
         load::{self, Environments},
-        plan, render, report,
+        plan, render, status,
     },
 };
 
@@ -88,7 +89,7 @@ pub enum Step {
     Plan,
     /// Objects are written and deleted.
     Apply,
-    /// What the pass came to is written down.
+    /// The pass's outcome becomes part of the status.
     Report,
 }
 
@@ -116,9 +117,9 @@ pub struct Pass {
     pub plan: Plan,
     /// What was done to it.
     pub applied: Applied,
-    /// The summary of all.
-    pub report: PassReport,
-    /// What it has asked. Not part of the report, which is equal for equal outcomes.
+    /// The status after it, without what is observed of nodes.
+    pub status: Status,
+    /// What it has asked. Not part of the status, which is equal for equal outcomes.
     pub requests: Requests,
 }
 
@@ -141,17 +142,20 @@ pub async fn pass<C: Cluster, K: Credentials>(
     // 8. report (pure)
     world.reach(Step::Report).await;
     memory.schedule(&locked.environments, &locked.change.lock);
-    let report = report::report(&report::Inputs {
-        commit: Some(locked.commit.to_string()),
-        lock_commit: locked.lock_commit.as_ref().map(ToString::to_string),
-        lock_problem: locked.problem.clone(),
-        lock_proposal: locked.proposal.clone(),
+    let lock_commit = locked.lock_commit.as_ref().map(ToString::to_string);
+    let target = if world.cluster.has_nodes() { status::Target::Cluster } else { status::Target::Directory };
+    let status = status::of_pass(&status::Inputs {
+        commit: locked.commit.to_string(),
+        last_pass: LastPass { tip: Some(tip.to_string()), lock_commit },
+        lock_problem: locked.problem.as_ref(),
+        proposal: locked.proposal.as_deref(),
         environments: &locked.environments,
         lock: &locked.change,
         applied: &applied,
+        target,
     });
     let requests = asked(world, memory) - before;
-    Ok(Pass { environments: locked.environments, lock: locked.change, manifests, plan, applied, report, requests })
+    Ok(Pass { environments: locked.environments, lock: locked.change, manifests, plan, applied, status, requests })
 }
 
 /// A pass that has written nothing to the target yet.
@@ -282,15 +286,14 @@ fn held(environments: &Environments, change: &LockChange, inventory: &Inventory)
 impl Pass {
     /// Whether another pass on the same commit has nothing left to try.
     pub fn is_complete(&self) -> bool {
-        self.applied.is_complete() && self.report.lock_problem.is_none()
+        self.applied.is_complete() && self.status.problems_of(Reason::LockRefused).next().is_none()
     }
 
     /// Whether every environment is well.
     pub fn is_sound(&self) -> bool {
-        let well = |condition| matches!(condition, Condition::Applied | Condition::Suspended);
         self.is_complete()
-            && self.report.tenants.is_empty()
-            && self.report.strays.is_empty()
-            && self.report.environments.values().all(|environment| well(environment.condition))
+            && self.status.tenants.is_empty()
+            && self.status.problems_of(Reason::MisplacedFile).next().is_none()
+            && self.status.environments.values().all(EnvironmentStatus::is_well)
     }
 }

@@ -12,11 +12,11 @@ use axum::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
+
 mod hooks;
-mod metrics;
 
 pub use hooks::{Hooks, SecretFile};
-pub use metrics::Metrics;
 
 /// Serves until `shutdown`. Fails only when the port cannot be had.
 pub async fn serve(
@@ -44,11 +44,11 @@ fn router(metrics: Arc<Metrics>) -> Router {
         .with_state(metrics)
 }
 
-/// 200 while passes make progress; 503 when none has ended for ten intervals, so that a hung controller is restarted.
+/// 200 while the controller's loop runs, however long a pass takes; 503 when it hangs, so that it is restarted.
 async fn healthz(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
     match metrics.stalled_for() {
         None => (StatusCode::OK, "ok\n".to_owned()),
-        Some(seconds) => (StatusCode::SERVICE_UNAVAILABLE, format!("no progress for {seconds} s\n")),
+        Some(seconds) => (StatusCode::SERVICE_UNAVAILABLE, format!("no sign of life for {seconds} s\n")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `larder demo`: the main job from start to finish on this machine, without a cluster or a network.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,6 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     pipeline::{LockMode, Options, Pass, World},
-    server::Metrics,
     stages::{load, lock, render},
 };
 
@@ -132,7 +131,7 @@ impl Story {
         repository::commit(&self.folder.join("environments.git"), &changes, "Add an environment, break another")?;
         let pass = self.pass().await?;
         moves(printer, &pass);
-        run::print_report(printer, &pass.report);
+        run::print_status(printer, &pass.status);
         printer.line(&run::summary(&pass));
 
         heading(printer, "5. The history, from Git alone");
@@ -169,7 +168,7 @@ impl Story {
             },
         };
         let interval = Duration::from_secs(60);
-        let mut controller = Controller::new(world, interval, Arc::new(Metrics::new(interval)));
+        let mut controller = Controller::new(world, interval);
         Ok(controller.once(&CancellationToken::new()).await?)
     }
 }
@@ -182,7 +181,7 @@ fn moves(printer: &mut Printer, pass: &Pass) {
     for moved in &pass.lock.moves {
         printer.line(&lock::describe(moved));
     }
-    if let Some(commit) = &pass.report.lock_commit {
+    if let Some(commit) = &pass.status.last_pass.lock_commit {
         printer.line(&format!("lock commit {commit}"));
     }
 }

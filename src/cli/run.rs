@@ -1,6 +1,6 @@
 //! `larder run`: passes, one after the other, from the repository's tip to the target.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use clap::Args;
 use serde::Serialize;
@@ -9,23 +9,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CliError, Exit, Printer, plan, session};
 use crate::{
-    announce::Announcer,
     config::{
-        ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, Target, TargetOptions, WebhookOptions,
-        parse_duration,
+        ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, TargetOptions, WebhookOptions, parse_duration,
     },
-    controller::Controller,
-    io::{credentials::StoredCredentials, git::CommitId, target::AnyTarget},
-    local,
+    daemon::{self, Config, Listeners},
     model::{
         failure::{Category, Problem},
         plan::{Action, Outcome},
-        report::{Condition, PassReport, Requests},
+        requests::Requests,
+        status::{Reason, State, Status},
     },
-    pipeline::{LockMode, Options, Pass, RunError, Step, World},
-    server::{self, Hooks, Metrics, SecretFile},
-    stages::{lock, render},
-    wake::Wake,
+    pipeline::{LockMode, Pass, Step},
+    stages::lock,
 };
 
 /// Run passes: resolve, commit the lock, apply, prune, again and again
@@ -102,79 +97,30 @@ impl Run {
             .into());
         }
         let (repository, _cache) = session::repository(&self.source)?;
-        repository.check_keys().await.map_err(Problem::from)?;
-        // The first look at the repository does not wait for the cluster.
-        let target = session::target(&self.target).await?;
-        let secrets = match &target {
-            AnyTarget::Kube(cluster) => Some(cluster.clone()),
-            AnyTarget::Directory(_) => None,
-        };
-        let secrets_cluster = secrets.clone();
-        let credentials = StoredCredentials::new(secrets, self.registry.registry_config.as_deref())?;
-        let options = Options {
-            render: render::Options { instance: self.target.instance.clone() },
+        let config = Config {
+            repository,
+            target: session::target(&self.target).await?,
+            registry_config: self.registry.registry_config,
+            forge: self.forge.open()?,
+            instance: self.target.instance,
             lock_mode: match self.lock_mode {
                 _ if self.follow => LockMode::Follow,
                 None => LockMode::Configured,
                 Some(LockModeOption::Commit) => LockMode::Commit,
                 Some(LockModeOption::Branch) => LockMode::Branch,
             },
+            interval: self.interval,
             halt_before: self.halt_before,
         };
         let shutdown = shutdown_on_signal()?;
-        let metrics = Arc::new(Metrics::new(self.interval.saturating_mul(10).max(Duration::from_secs(600))));
-        let forge = self.forge.open()?;
-        let mut announcer = forge.clone().map(|forge| {
-            let cluster = secrets_cluster.clone();
-            Announcer::new(forge, cluster, options.render.clone())
-        });
-        let world = World { repository, cluster: target, credentials, forge, options };
-        if self.once {
-            let mut controller = Controller::new(world, self.interval, metrics);
-            let pass = controller.once(&shutdown).await?;
-            if let Some(announcer) = &mut announcer {
-                announcer.announce(&pass).await;
-            }
-            print(printer, &pass, self.output);
-            return Ok(if pass.is_sound() { Exit::Success } else { Exit::Failure });
+        if !self.once {
+            let webhooks = self.webhooks.webhook_listen.zip(self.webhooks.webhook_secret_file);
+            daemon::run(config, Listeners { health: self.listen, webhooks }, &shutdown).await?;
+            return Ok(Exit::Success);
         }
-        if let Some(address) = self.listen {
-            let bound = server::serve(address, metrics.clone(), shutdown.clone())
-                .await
-                .map_err(|error| CliError::io(format!("--listen {address}"), &error))?;
-            tracing::info!(address = %bound, "listening");
-        }
-        let wake = Wake::default();
-        self.webhooks.serve(&wake, &metrics, &shutdown).await?;
-        local::watch(&world.repository, wake.clone(), world.options.render.clone(), &shutdown);
-        if matches!(self.target.target, Target::Cluster) {
-            world.cluster.watch(&shutdown).await;
-        }
-        let mut announcing = announcer.map(|announcer| announcer.start(&shutdown));
-        let observe = |tip: Option<&CommitId>, result: &Result<Pass, RunError>| {
-            log(result);
-            if let Some(announcing) = &mut announcing {
-                announcing.pass_ended(tip, result);
-            }
-        };
-        Controller::new(world, self.interval, metrics).with_news(wake).run(&shutdown, observe).await;
-        tracing::info!("ended");
-        Ok(Exit::Success)
-    }
-}
-
-impl WebhookOptions {
-    /// Takes webhooks, if that is wanted.
-    async fn serve(self, wake: &Wake, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Result<(), CliError> {
-        let (Some(address), Some(file)) = (self.webhook_listen, self.webhook_secret_file) else { return Ok(()) };
-        let secrets = SecretFile::new(file);
-        secrets.check().await?;
-        let bound = Hooks::new(secrets, wake.clone(), metrics.clone())
-            .serve(address, shutdown.clone())
-            .await
-            .map_err(|error| CliError::io(format!("--webhook-listen {address}"), &error))?;
-        tracing::info!(address = %bound, "taking webhooks");
-        Ok(())
+        let pass = daemon::once(config, &shutdown).await?;
+        print(printer, &pass, self.output);
+        Ok(if pass.is_sound() { Exit::Success } else { Exit::Failure })
     }
 }
 
@@ -189,7 +135,7 @@ fn shutdown_on_signal() -> Result<CancellationToken, CliError> {
             tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
         };
         next(&mut terminate, &mut interrupt).await;
-        tracing::info!("ending: the present write is finished, the rest is left");
+        tracing::info!("shutting down: finishing the in-flight write");
         shutdown.cancel();
         next(&mut terminate, &mut interrupt).await;
         std::process::exit(1);
@@ -197,52 +143,23 @@ fn shutdown_on_signal() -> Result<CancellationToken, CliError> {
     Ok(token)
 }
 
-/// Logs what a pass came to: each environment that is not well, with its reasons.
-fn log(result: &Result<Pass, RunError>) {
-    let report = match result {
-        Err(error) => {
-            for problem in error.0.problems() {
-                tracing::error!(category = problem.category.as_str(), "{problem}");
-            }
-            return;
-        }
-        Ok(pass) => &pass.report,
-    };
-    for (environment, part) in &report.environments {
-        for problem in &part.problems {
-            tracing::warn!(%environment, condition = ?part.condition, category = problem.category.as_str(), "{problem}");
-        }
-        for note in &part.notes {
-            tracing::info!(%environment, "{note}");
-        }
-    }
-    for problem in report.strays.iter().chain(&report.blocked) {
-        tracing::warn!(category = problem.category.as_str(), "{problem}");
-    }
-    for (tenant, problems) in &report.tenants {
-        for problem in problems {
-            tracing::warn!(%tenant, category = problem.category.as_str(), "{problem}");
-        }
-    }
-}
-
-/// A pass as JSON: its report, and what it has asked.
+/// A pass as JSON: the status after it, and how many requests it sent.
 #[derive(Serialize)]
 struct Output<'a> {
     #[serde(flatten)]
-    report: &'a PassReport,
+    status: &'a Status,
     requests: Requests,
 }
 
 fn print(printer: &mut Printer, pass: &Pass, output: OutputFormat) {
     if output == OutputFormat::Json {
-        return printer.json(&Output { report: &pass.report, requests: pass.requests });
+        return printer.json(&Output { status: &pass.status, requests: pass.requests });
     }
     pass.lock.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
     pass.lock.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
     let done = pass.plan.changes.iter().zip(&pass.applied.outcomes);
     plan::print_changes(printer, done.filter(|(_, (_, outcome))| *outcome == Outcome::Done).map(|(change, _)| change));
-    print_report(printer, &pass.report);
+    print_status(printer, &pass.status);
     printer.line(&summary(pass));
 }
 
@@ -267,26 +184,29 @@ pub fn summary(pass: &Pass) -> String {
 }
 
 /// Prints what is not well, environment by environment, and the commit.
-pub fn print_report(printer: &mut Printer, report: &PassReport) {
-    for (environment, part) in report.environments.iter().filter(|(_, part)| part.condition != Condition::Applied) {
-        printer.note(&format!("{environment}: {:?}", part.condition));
-        // Why removals are blocked is said once, below.
-        if part.condition == Condition::Blocked {
-            continue;
-        }
-        part.problems.iter().for_each(|problem| printer.problem(problem));
+pub fn print_status(printer: &mut Printer, status: &Status) {
+    for (id, environment) in status.environments.iter().filter(|(_, part)| part.state() != State::Applied) {
+        printer.note(&format!("{id}: {}", environment.state().as_str()));
     }
-    for (environment, part) in &report.environments {
-        part.notes.iter().for_each(|note| printer.remark(&environment.to_string(), note));
-    }
-    let rest = report.strays.iter().chain(&report.lock_problem).chain(&report.blocked);
-    for problem in report.tenants.values().flatten().chain(rest) {
-        printer.problem(problem);
-    }
-    if let Some(place) = &report.lock_proposal {
-        printer.line(&format!("lock changes wait to be merged: {place}"));
-    }
-    if let Some(commit) = &report.lock_commit {
+    print_findings(printer, status);
+    if let Some(commit) = &status.last_pass.lock_commit {
         printer.line(&format!("lock commit {commit}"));
+    }
+}
+
+/// Prints all problems and notes.
+pub fn print_findings(printer: &mut Printer, status: &Status) {
+    for environment in status.environments.values() {
+        // Why removals are blocked is printed once, below.
+        let problems = environment.problems.iter().filter(|finding| finding.reason != Reason::RemovalBlocked);
+        problems.for_each(|finding| printer.problem(&finding.problem));
+    }
+    for (id, environment) in &status.environments {
+        environment.notes.iter().for_each(|note| printer.remark(&id.to_string(), &note.problem));
+    }
+    let tenants = status.tenants.values().flat_map(|tenant| &tenant.problems);
+    tenants.chain(&status.problems).for_each(|finding| printer.problem(&finding.problem));
+    for note in &status.notes {
+        printer.line(&note.problem.message);
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     },
     stages::{
         load::{self, Environments},
-        standing,
+        status,
     },
 };
 
@@ -159,7 +159,7 @@ pub async fn cluster_if_any(options: &TargetOptions) -> Option<KubeCluster> {
 pub fn must_be_known(named: &[EnvironmentId], environments: &Environments) -> Result<(), Problem> {
     let known = || environments.environments.keys();
     let unknown = named.iter().find(|id| !environments.environments.contains_key(id));
-    unknown.map_or(Ok(()), |unknown| Err(standing::unknown_environment(unknown, known())))
+    unknown.map_or(Ok(()), |unknown| Err(status::unknown_environment(unknown, known())))
 }
 
 /// Asks the registries, with pull secrets from the cluster where there is a kubeconfig.

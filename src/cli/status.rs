@@ -6,19 +6,16 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::{CliError, Exit, Printer, output::table, session};
+use super::{CliError, Exit, Printer, output::table, run::print_findings, session};
 use crate::{
     config::{SourceOptions, Target, TargetOptions, parse_duration},
     io::cluster::KubeCluster,
     model::{
         name::EnvironmentId,
-        report::{NodeReport, NodeState},
+        status::{NodeStatus, Status},
     },
     pipeline::render_locked,
-    stages::{
-        coverage, render,
-        standing::{self, Standing, State},
-    },
+    stages::{coverage, render, status},
 };
 
 /// Show for each environment and image the locked digest and the nodes that hold it
@@ -30,7 +27,7 @@ use crate::{
   larder status --target dir:manifests            whether the manifests in a directory are those of the lock
 
 Exit code with --wait: 0 when every eligible node holds every image, 1 with the reasons when not.")]
-pub struct Status {
+pub struct StatusCommand {
     /// Only these environments, each `tenant/name`; by default all.
     environments: Vec<EnvironmentId>,
     #[command(flatten)]
@@ -63,7 +60,7 @@ pub enum StatusFormat {
 /// Between two looks of `--wait`.
 const PERIOD: Duration = Duration::from_secs(1);
 
-impl Status {
+impl StatusCommand {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         if let Target::Directory(path) = &self.target.target {
             return self.of_directory(path, printer).await;
@@ -71,17 +68,17 @@ impl Status {
         let cluster = session::cluster(&self.target).await?;
         let deadline = Instant::now() + self.timeout;
         loop {
-            let standing = self.look(&cluster).await?;
+            let status = self.look(&cluster).await?;
             let late = Instant::now() >= deadline;
-            if self.wait && !standing.is_warm() && standing.may_become_warm() && !late {
+            if self.wait && !status.is_warm() && status.is_reconciling() && !late {
                 tokio::time::sleep(PERIOD).await;
                 continue;
             }
-            print(printer, &standing, self.output);
-            if !self.wait || standing.is_warm() {
+            print(printer, &status, self.output);
+            if !self.wait || status.is_warm() {
                 return Ok(Exit::Success);
             }
-            for reason in standing.reasons() {
+            for reason in status::why_not_warm(&status) {
                 printer.note(&format!("not warm: {reason}"));
             }
             if late {
@@ -91,72 +88,54 @@ impl Status {
         }
     }
 
-    async fn look(&self, cluster: &KubeCluster) -> Result<Standing, CliError> {
+    async fn look(&self, cluster: &KubeCluster) -> Result<Status, CliError> {
         let source = session::source(&self.source).await?;
         let environments = session::load(&source)?;
         let options = render::Options { instance: self.target.instance.clone() };
         let manifests = render_locked(&environments, &session::locked(&environments), &options);
-        let (view, last) = (cluster.observe().await?, cluster.last_report().await?);
-        let coverage = coverage::coverage(&environments.lock, &manifests, &view);
-        let mut standing = standing::standing(&environments, &manifests, coverage, last, &source.snapshot.origin);
-        standing.keep(&self.environments)?;
-        Ok(standing)
+        let (observation, published) = (cluster.observe().await?, cluster.published_status().await?);
+        let mut status = status::of_files(&environments, &manifests, &source.snapshot.origin, published.as_ref());
+        status::observe(&mut status, coverage::coverage(&environments.lock, &manifests, &observation));
+        status::keep(&mut status, &self.environments)?;
+        Ok(status)
     }
 }
 
-fn print(printer: &mut Printer, standing: &Standing, format: StatusFormat) {
+fn print(printer: &mut Printer, status: &Status, format: StatusFormat) {
     if format == StatusFormat::Json {
-        return printer.json(standing);
+        return printer.json(status);
     }
     let mut rows = Vec::new();
-    for (id, environment) in &standing.environments {
-        let images = environment.coverage.iter().flat_map(|coverage| &coverage.images);
-        let before = rows.len();
-        for image in images {
-            rows.push(vec![
-                id.to_string(),
-                image.image.to_string(),
-                image.digest.short().to_owned(),
-                format!("{}/{}", image.ready, image.eligible),
-                format!("{:?}", environment.state),
-            ]);
+    for (id, environment) in &status.environments {
+        let state = environment.state().as_str().to_owned();
+        let none = || "-".to_owned();
+        if environment.nodes.is_none() || environment.images.is_empty() {
+            rows.push(vec![id.to_string(), none(), none(), none(), state]);
+            continue;
+        }
+        for image in &environment.images {
+            let count = image.coverage.as_ref().map_or_else(none, |seen| format!("{}/{}", seen.ready, seen.eligible));
+            let digest = image.digest.short().to_owned();
+            rows.push(vec![id.to_string(), image.name.to_string(), digest, count, state.clone()]);
             if format == StatusFormat::Wide {
-                rows.extend(image.nodes.iter().map(node_row));
+                rows.extend(image.coverage.iter().flat_map(|seen| &seen.nodes).map(node_row));
             }
         }
-        if rows.len() == before {
-            let none = || "-".to_owned();
-            rows.push(vec![id.to_string(), none(), none(), none(), format!("{:?}", environment.state)]);
-        }
         if format == StatusFormat::Wide {
-            let excluded = environment.coverage.iter().flat_map(|coverage| &coverage.excluded);
-            rows.extend(excluded.map(|(node, reason)| vec![format!("  {node}"), "left out: ".to_owned() + reason]));
+            let ineligible = environment.nodes.iter().flat_map(|nodes| &nodes.ineligible);
+            rows.extend(ineligible.map(|(node, reason)| vec![format!("  {node}"), format!("not eligible: {reason}")]));
         }
     }
     printer.text(&table(&["ENVIRONMENT", "IMAGE", "DIGEST", "COVERAGE", "STATE"], &rows));
-    // Why removals are blocked is said once, below.
-    for environment in standing.environments.values().filter(|environment| environment.state != State::Blocked) {
-        environment.problems.iter().for_each(|problem| printer.problem(problem));
-    }
-    for (id, environment) in &standing.environments {
-        environment.notes.iter().for_each(|note| printer.remark(&id.to_string(), note));
-    }
-    for problem in standing.lock_problem.iter().chain(&standing.cannot_start).chain(&standing.blocked) {
-        printer.problem(problem);
-    }
+    print_findings(printer, status);
 }
 
-fn node_row(node: &NodeReport) -> Vec<String> {
-    let state = match node.state {
-        NodeState::Pulling => "pulling",
-        NodeState::Success => "success",
-        NodeState::Failure => "failure",
-    };
+fn node_row(node: &NodeStatus) -> Vec<String> {
     // The kubelet's message is long and stands last, where it moves no other column.
     let blank = || String::new();
     vec![
         format!("  {}", node.node),
-        state.to_owned(),
+        node.state.as_str().to_owned(),
         blank(),
         blank(),
         blank(),

@@ -26,7 +26,7 @@ pub use self::{apply::carry_out, compare::compare_all, connect::field_manager, k
 use crate::model::{
     failure::Problem,
     manifest::{Comparison, Inventory, Manifest, ObjectId},
-    report::PassReport,
+    status::Status,
 };
 
 /// Requests that are under way at the same time, at most.
@@ -62,11 +62,16 @@ pub trait Cluster: Send + Sync {
     /// Major and minor version of the Kubernetes that the manifests are for, if it is known.
     fn server_version(&self) -> impl Future<Output = Option<(u32, u32)>> + Send;
 
-    /// Writes down what a pass came to, where `larder status` finds it.
+    /// Writes down a status, where `larder status` finds it.
     ///
     /// # Errors
     /// When it cannot be written.
-    fn publish(&self, report: &PassReport) -> impl Future<Output = Result<(), Problem>> + Send;
+    fn publish(&self, status: &Status) -> impl Future<Output = Result<(), Problem>> + Send;
+
+    /// Whether it has nodes that pull images.
+    fn has_nodes(&self) -> bool {
+        true
+    }
 
     /// Requests sent so far, without those of watches.
     fn requests(&self) -> u64 {

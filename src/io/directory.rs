@@ -19,7 +19,7 @@ use crate::model::{
         Comparison, INSTANCE_LABEL, Inventory, InventoryEntry, Kind, MANIFEST_ANNOTATION, Manifest, OBJECT_ANNOTATION,
         OWNER_ANNOTATION, ObjectId, Owner,
     },
-    report::PassReport,
+    status::Status,
     yaml::to_yaml,
 };
 
@@ -42,6 +42,11 @@ impl Directory {
     /// The folder, which need not exist, as one instance of larder sees it.
     pub fn new(root: impl Into<PathBuf>, instance: impl Into<String>) -> Self {
         Self { root: root.into(), instance: instance.into() }
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     fn path(&self, id: &ObjectId) -> PathBuf {
@@ -164,9 +169,13 @@ impl Cluster for Directory {
         write(folder, &path, &to_yaml(&manifest.object)).map_err(|error| at(&path, &error))
     }
 
-    async fn publish(&self, report: &PassReport) -> Result<(), Problem> {
+    fn has_nodes(&self) -> bool {
+        false
+    }
+
+    async fn publish(&self, status: &Status) -> Result<(), Problem> {
         let path = self.root.join(STATUS);
-        let text = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
+        let text = status.published(usize::MAX) + "\n";
         if fs::read_to_string(&path).is_ok_and(|former| former == text) {
             return Ok(());
         }

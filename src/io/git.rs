@@ -204,6 +204,11 @@ impl Repository {
         Ok(Self { options, address, path, branch })
     }
 
+    /// The repository's address as it may be shown.
+    pub fn remote(&self) -> String {
+        self.options.remote()
+    }
+
     /// The branch that is followed, without `refs/heads/`, as far as it is known.
     pub fn branch(&self) -> Option<&str> {
         self.branch.as_deref().and_then(|name| name.strip_prefix("refs/heads/"))

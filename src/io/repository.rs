@@ -79,6 +79,11 @@ impl Repository {
         self.blocking(|repository| repository.folders()).await
     }
 
+    /// The address of the repository, without credentials.
+    pub async fn remote(&self) -> String {
+        self.blocking(|repository| repository.remote()).await
+    }
+
     /// The branch that is followed, without `refs/heads/`, as far as it is known.
     pub async fn branch(&self) -> Option<String> {
         self.blocking(|repository| repository.branch().map(str::to_owned)).await

@@ -1,5 +1,7 @@
 //! The target that the flags name: a cluster or a folder.
 
+use std::fmt;
+
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -9,10 +11,11 @@ use super::{
 use crate::model::{
     failure::Problem,
     manifest::{Comparison, Inventory, Manifest, ObjectId},
-    report::PassReport,
+    status::Status,
 };
 
 /// A cluster or a folder.
+#[derive(Clone)]
 pub enum AnyTarget {
     /// An API server.
     Kube(KubeCluster),
@@ -26,6 +29,15 @@ impl AnyTarget {
         match self {
             Self::Kube(cluster) => cluster.watch(shutdown).await,
             Self::Directory(_) => {}
+        }
+    }
+}
+
+impl fmt::Display for AnyTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kube(_) => f.write_str("cluster"),
+            Self::Directory(directory) => write!(f, "dir:{}", directory.root().display()),
         }
     }
 }
@@ -59,10 +71,17 @@ impl Cluster for AnyTarget {
         }
     }
 
-    async fn publish(&self, report: &PassReport) -> Result<(), Problem> {
+    async fn publish(&self, status: &Status) -> Result<(), Problem> {
         match self {
-            Self::Kube(cluster) => cluster.publish(report).await,
-            Self::Directory(directory) => directory.publish(report).await,
+            Self::Kube(cluster) => cluster.publish(status).await,
+            Self::Directory(directory) => directory.publish(status).await,
+        }
+    }
+
+    fn has_nodes(&self) -> bool {
+        match self {
+            Self::Kube(cluster) => cluster.has_nodes(),
+            Self::Directory(directory) => directory.has_nodes(),
         }
     }
 

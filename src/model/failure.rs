@@ -2,12 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lint::Lint;
 
 /// The kind of a problem. A static word, used as the label of metrics and in JSON output; never a formatted error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// The text is no YAML (or JSON), or goes over a budget of bytes, depth, nodes or aliases.
@@ -75,7 +76,7 @@ pub struct Source {
 }
 
 /// A place in a file of the environment repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Location {
     /// Path from the root of the environment repository, with `/`.
     pub path: String,
@@ -98,7 +99,7 @@ impl fmt::Display for Location {
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Its kind.
     pub category: Category,
@@ -127,6 +128,14 @@ impl Problem {
     /// The word for `error[…]` and `warning[…]`: the lint's name, or that of the category.
     pub fn code(&self) -> &'static str {
         self.lint.map_or(self.category.as_str(), Lint::as_str)
+    }
+
+    /// Its place and message, for where the hint is shown separately.
+    pub fn without_hint(&self) -> String {
+        match &self.location {
+            Some(location) => format!("{location}: {}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     /// Makes it the finding of a lint.
@@ -161,10 +170,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(location) = &self.location {
-            write!(f, "{location}: ")?;
-        }
-        write!(f, "{}", self.message)?;
+        write!(f, "{}", self.without_hint())?;
         if let Some(hint) = &self.hint {
             write!(f, " (hint: {hint})")?;
         }

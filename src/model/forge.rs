@@ -14,6 +14,17 @@ pub enum CommitState {
     Failure,
 }
 
+impl CommitState {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Success => "success",
+            Self::Failure => "failure",
+        }
+    }
+}
+
 /// A commit's status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommitStatus {

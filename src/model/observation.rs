@@ -65,8 +65,15 @@ pub enum Progress {
     Pending,
     /// It has started, or has ended well: its image is there.
     Started,
-    /// It cannot be pulled or run, in the kubelet's words.
+    /// It cannot be pulled or run, with the kubelet's message.
     Failed(String),
+    /// It waits for another container of the pod, which cannot be pulled or run.
+    Blocked {
+        /// That container's image, as the pod's specification has it.
+        image: String,
+        /// The kubelet's message about it.
+        message: String,
+    },
 }
 
 /// Whether a node can take up images.

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::replay::Seen;
 pub use self::secrets::SecretFile;
-use super::Metrics;
+use crate::metrics::Metrics;
 use crate::wake::Wake;
 
 /// Connections that are open at most; others wait to be accepted.

@@ -11,7 +11,7 @@ use crate::model::{
     manifest::{Kind, Manifests, Owner},
     name::{EnvironmentId, Name},
     observation::{NodeCondition, Observation, Progress, PullerPod, PullerState},
-    report::{Coverage, ImageCoverage, NodeReport, NodeState},
+    status::{Coverage, ImageCoverage, NodeState, NodeStatus, Nodes},
 };
 
 /// How far each locked environment has come.
@@ -66,12 +66,13 @@ fn is_current(owner: &Owner, manifests: &Manifests, pullers: &[&PullerState]) ->
 }
 
 fn of_environment(lockfile: &Lockfile, current: bool, shown: &Shown<'_>) -> Coverage {
-    let mut images: Vec<ImageCoverage> =
-        lockfile.images.iter().map(|(name, image)| of_image(name, image, shown)).collect();
-    let excluded = excluded(shown, &images);
-    for image in &mut images {
+    let locked: BTreeSet<String> = lockfile.images.values().map(pinned).collect();
+    let mut images: BTreeMap<Name, ImageCoverage> =
+        lockfile.images.iter().map(|(name, image)| (name.clone(), of_image(image, &locked, shown))).collect();
+    let ineligible = ineligible(shown, &images);
+    for image in images.values_mut() {
         let unseen = image.eligible;
-        image.nodes.retain(|node| !excluded.contains_key(&node.node));
+        image.nodes.retain(|node| !ineligible.contains_key(&node.node));
         if !current {
             image
                 .nodes
@@ -82,90 +83,80 @@ fn of_environment(lockfile: &Lockfile, current: bool, shown: &Shown<'_>) -> Cove
         image.ready = image.nodes.iter().filter(|node| node.state == NodeState::Success).count();
         image.eligible = image.nodes.len() + unseen;
     }
-    Coverage { current, images, excluded }
+    Coverage { nodes: Nodes { current, ineligible }, images }
+}
+
+fn pinned(image: &LockedImage) -> String {
+    image.reference.pinned(&image.digest)
 }
 
 /// An image on all nodes that have a pod for it; `eligible` counts those that have none yet.
-fn of_image(name: &Name, image: &LockedImage, shown: &Shown<'_>) -> ImageCoverage {
-    let pinned = image.reference.pinned(&image.digest);
+fn of_image(image: &LockedImage, locked: &BTreeSet<String>, shown: &Shown<'_>) -> ImageCoverage {
+    let pinned = pinned(image);
     // The one puller that has it; while none is known to, each of them may be about to.
     let holders = shown.pullers.iter().filter(|puller| puller.images.contains(&pinned));
     let holders: Vec<&&PullerState> = match holders.collect::<Vec<_>>() {
         none if none.is_empty() => shown.pullers.iter().collect(),
         some => some,
     };
-    let mut nodes: BTreeMap<&str, NodeReport> = BTreeMap::new();
+    let mut nodes: BTreeMap<&str, NodeStatus> = BTreeMap::new();
     let mut desired = 0;
     for puller in holders {
         desired = desired.max(puller.desired);
         for pod in shown.pods_of(puller) {
-            let report = on_node(pod, &pinned);
+            let found = on_node(pod, &pinned, locked);
             // Of two pods on a node the one that has come further tells.
-            let known = nodes.entry(&pod.node).or_insert_with(|| report.clone());
-            if rank(report.state) > rank(known.state) {
-                *known = report;
+            let known = nodes.entry(&pod.node).or_insert_with(|| found.clone());
+            if found.state > known.state {
+                *known = found;
             }
         }
     }
-    ImageCoverage {
-        image: name.clone(),
-        reference: image.reference.clone(),
-        digest: image.digest.clone(),
-        ready: 0,
-        eligible: desired.saturating_sub(nodes.len()),
-        nodes: nodes.into_values().collect(),
-    }
+    ImageCoverage { ready: 0, eligible: desired.saturating_sub(nodes.len()), nodes: nodes.into_values().collect() }
 }
 
-fn on_node(pod: &PullerPod, pinned: &str) -> NodeReport {
-    let progress: Vec<&Progress> =
-        pod.images.iter().filter(|image| image.image == pinned).map(|image| &image.progress).collect();
-    let failure = progress.iter().find_map(|progress| match progress {
+fn on_node(pod: &PullerPod, pinned: &str, locked: &BTreeSet<String>) -> NodeStatus {
+    let images = || pod.images.iter().filter(|image| image.image == pinned);
+    let failure = images().find_map(|image| match &image.progress {
         Progress::Failed(message) => Some(message.clone()),
-        _ => None,
+        Progress::Blocked { image, message } if locked.contains(image) => Some(format!("waits for {image}: {message}")),
+        Progress::Blocked { image, message } => Some(format!("helper {image}: {message}")),
+        Progress::Pending | Progress::Started => None,
     });
     let (state, message) = match failure {
-        _ if progress.contains(&&Progress::Started) => (NodeState::Success, None),
+        _ if images().any(|image| image.progress == Progress::Started) => (NodeState::Success, None),
         Some(message) => (NodeState::Failure, Some(message)),
         // Also a pod of an older template, which has another digest.
         None => (NodeState::Pulling, None),
     };
-    NodeReport { node: pod.node.clone(), state, message }
-}
-
-fn rank(state: NodeState) -> u8 {
-    match state {
-        NodeState::Pulling => 0,
-        NodeState::Failure => 1,
-        NodeState::Success => 2,
-    }
+    NodeStatus { node: pod.node.clone(), state, message }
 }
 
 /// Nodes that do not count, each with the reason.
-fn excluded(shown: &Shown<'_>, images: &[ImageCoverage]) -> BTreeMap<String, String> {
+fn ineligible(shown: &Shown<'_>, images: &BTreeMap<Name, ImageCoverage>) -> BTreeMap<String, String> {
     let pods = shown.pullers.iter().flat_map(|puller| shown.pods_of(puller));
-    let mut excluded = BTreeMap::new();
+    let mut ineligible = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for pod in pods {
         seen.insert(pod.node.as_str());
         if let Some(message) = &pod.unschedulable {
-            excluded.insert(pod.node.clone(), format!("no room: {message}"));
+            ineligible.insert(pod.node.clone(), format!("no room: {message}"));
         }
     }
     for node in seen {
-        let holds_all = || {
-            let reports = images.iter().flat_map(|image| &image.nodes);
-            reports.filter(|report| report.node == node).all(|report| report.state == NodeState::Success)
+        let has_all = || {
+            let states = images.values().flat_map(|image| &image.nodes);
+            states.filter(|status| status.node == node).all(|status| status.state == NodeState::Success)
         };
         let reason = match shown.nodes.get(node) {
             Some(NodeCondition::Ready) => continue,
-            Some(NodeCondition::Cordoned) if holds_all() => continue,
+            Some(NodeCondition::Cordoned) if has_all() => continue,
             Some(NodeCondition::Cordoned) => "cordoned".to_owned(),
             Some(NodeCondition::NotReady(message)) if message.is_empty() => "not ready".to_owned(),
             Some(NodeCondition::NotReady(message)) => format!("not ready: {message}"),
-            None => "it is no node any more".to_owned(),
+            None => "the node no longer exists".to_owned(),
         };
-        excluded.insert(node.to_owned(), reason);
+        ineligible.insert(node.to_owned(), reason);
     }
-    excluded
+    ineligible
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Status, StatusFormat};
+use super::{StatusCommand, StatusFormat};
 use crate::{
     cli::{CliError, Exit, Printer, json, output::table, session},
     io::directory::Directory,
@@ -26,7 +26,7 @@ enum State<'a> {
     Failed(&'a Failure),
 }
 
-impl Status {
+impl StatusCommand {
     pub(super) async fn of_directory(&self, path: &Path, printer: &mut Printer) -> Result<Exit, CliError> {
         if self.wait {
             return Err(Problem::new(Category::Io, "a directory of manifests has no nodes to wait for")

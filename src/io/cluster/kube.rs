@@ -22,12 +22,13 @@ use super::{
     inventory::Identity,
     path,
     problem::{Attempt, problem},
+    status::MAX_BYTES,
     store::Store,
 };
 use crate::model::{
     failure::{Category, Problem},
     manifest::{Comparison, Inventory, Kind, Manifest, ObjectId},
-    report::PassReport,
+    status::Status,
 };
 
 /// How long an answer may take. Longer than webhooks may (30 s).
@@ -116,11 +117,8 @@ impl Cluster for KubeCluster {
         self.requests.load(Ordering::Relaxed)
     }
 
-    async fn publish(&self, report: &PassReport) -> Result<(), Problem> {
-        let status = serde_json::to_string(report).map_err(|error| {
-            Problem::new(Category::Cluster, format!("the status cannot be written as JSON: {error}"))
-        })?;
-        self.write_status(self.status_place(), &self.status_name(), &status).await
+    async fn publish(&self, status: &Status) -> Result<(), Problem> {
+        self.write_status(self.status_place(), &self.status_name(), &status.published(MAX_BYTES)).await
     }
 
     async fn apply(&self, manifest: &Manifest) -> Result<(), Problem> {

@@ -1,4 +1,4 @@
-//! What the controller writes down after a pass, for `larder status` to read.
+//! The ConfigMap that a controller writes its status into, for `larder status` to read.
 
 use kube::api::{GetParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{KubeCluster, kube::attempt, path, problem::problem};
 use crate::model::{
     failure::{Category, Problem},
     manifest::{Kind, ObjectId},
-    report::PassReport,
+    status::Status,
 };
 
 /// The key under which a status is kept.
@@ -17,7 +17,7 @@ const KEY: &str = "status.json";
 const DEPLOYED: &str = "larder-system";
 
 /// The most bytes of a status. The API server takes 1 MiB for the whole object.
-const MAX_BYTES: usize = 1_000_000;
+pub(super) const MAX_BYTES: usize = 1_000_000;
 
 impl KubeCluster {
     /// Writes a status into a ConfigMap, if it says something else than before. The ConfigMap is made when it is not
@@ -51,12 +51,12 @@ impl KubeCluster {
         written.map(drop).map_err(|error| problem(attempt(&id, &id.to_string(), "patch"), &error))
     }
 
-    /// What the last pass came to, if one has written it down in a form that this version reads. Where no namespace was
-    /// named, it is looked for in the kubeconfig's and in the one of `deploy/`.
+    /// The status that a controller has written down, in a form that this version reads. Where no namespace was named, it
+    /// is looked for in the kubeconfig's and in the one of `deploy/`.
     ///
     /// # Errors
     /// When the API server does not answer.
-    pub async fn last_report(&self) -> Result<Option<PassReport>, Problem> {
+    pub async fn published_status(&self) -> Result<Option<Status>, Problem> {
         let mut status = self.read_status(self.status_place(), &self.status_name()).await?;
         if status.is_none() && self.status_namespace.is_none() {
             status = self.read_status(DEPLOYED, &self.status_name()).await?;

@@ -92,9 +92,13 @@ type Report = (String, NodeState, Option<String>);
 
 /// `current`, each image as `ready/eligible`, and the reports of the first image.
 fn summary(coverage: &Coverage) -> (bool, Vec<String>, Vec<Report>) {
-    let counts = coverage.images.iter().map(|image| format!("{}/{}", image.ready, image.eligible)).collect();
-    let reports = coverage.images.iter().take(1).flat_map(|image| &image.nodes);
-    (coverage.current, counts, reports.map(|node| (node.node.clone(), node.state, node.message.clone())).collect())
+    let counts = coverage.images.values().map(|image| format!("{}/{}", image.ready, image.eligible)).collect();
+    let reports = coverage.images.values().take(1).flat_map(|image| &image.nodes);
+    (
+        coverage.nodes.current,
+        counts,
+        reports.map(|node| (node.node.clone(), node.state, node.message.clone())).collect(),
+    )
 }
 
 fn judge(lock: &Lock, manifests: &Manifests, observation: &Observation) -> Coverage {
@@ -118,13 +122,39 @@ fn a_started_container_counts_and_a_failed_one_says_why() {
         let coverage = judge(&lock(&[("a", REFERENCE, "new")]), &manifests(&["d"]), &observation);
         let expected = vec![("n1".to_owned(), NodeState::Success, None), ("n2".to_owned(), state, message)];
         assert_eq!(summary(&coverage), (true, vec![count.to_owned()], expected));
-        assert_eq!(coverage.is_warm(), state == NodeState::Success);
+        assert_eq!(coverage.is_complete(), state == NodeState::Success);
+    }
+}
+
+#[test]
+fn a_container_that_stands_in_the_way_is_named() {
+    let (a, b) = (pinned(REFERENCE, "a"), pinned("quay.io/team/b:v1", "b"));
+    let blocked =
+        |image: &str, message: &str| Progress::Blocked { image: image.to_owned(), message: message.to_owned() };
+    let helper = "docker.io/library/busybox:1.37";
+    let cases = [
+        (
+            blocked(helper, "ImagePullBackOff: toomanyrequests"),
+            "helper docker.io/library/busybox:1.37: ImagePullBackOff: toomanyrequests".to_owned(),
+        ),
+        (blocked(&b, "ErrImagePull: not found"), format!("waits for {b}: ErrImagePull: not found")),
+    ];
+    for (progress, message) in cases {
+        let observation = Observation {
+            pullers: vec![puller("d", 2, &[&a, &b])],
+            pods: vec![pod("d", "n1", &[(&a, Progress::Started)]), pod("d", "n2", &[(&a, progress)])],
+            nodes: two_ready(),
+        };
+        let lock = lock(&[("a", REFERENCE, "a"), ("b", "quay.io/team/b:v1", "b")]);
+        let coverage = judge(&lock, &manifests(&["d"]), &observation);
+        let (_, counts, nodes) = summary(&coverage);
+        assert_eq!((counts[0].as_str(), &nodes[1]), ("1/2", &("n2".to_owned(), NodeState::Failure, Some(message))));
     }
 }
 
 #[test]
 fn an_image_is_matched_by_what_the_pod_pins() {
-    // D25: two references with the same content are two containers; only the one that has started is proven.
+    // Two references with the same content are two containers; only the one that has started is proven.
     let (a, b) = (pinned(REFERENCE, "same"), pinned("docker.io/library/busybox:1.37", "same"));
     let observation = Observation {
         pullers: vec![puller("d", 1, &[&a, &b])],
@@ -150,7 +180,7 @@ fn a_pod_of_the_old_template_is_still_pulling() {
 
 #[test]
 fn nothing_counts_before_the_cluster_has_taken_it_up() {
-    // D19: a status of an older generation must not look like success.
+    // A status of an older generation must not look like success.
     let new = pinned(REFERENCE, "new");
     let good = puller("d", 1, &[&new]);
     let cases = [
@@ -167,11 +197,11 @@ fn nothing_counts_before_the_cluster_has_taken_it_up() {
             (false, vec!["0/1".to_owned()], vec![("n1".to_owned(), NodeState::Pulling, None)]),
             "{case}"
         );
-        assert!(!coverage.is_warm());
+        assert!(!coverage.is_complete());
     }
     let coverage = judge(&lock(&[("a", REFERENCE, "new")]), &manifests(&["d"]), &Observation::default());
     assert_eq!(summary(&coverage), (false, vec!["0/0".to_owned()], vec![]));
-    assert!(!coverage.is_warm());
+    assert!(!coverage.is_complete());
 }
 
 #[test]
@@ -184,12 +214,11 @@ fn an_environment_without_manifests_is_judged_by_its_former_puller() {
     };
     let broken = Manifests::from([(Owner::Environment(id()), Err(Problem::new(Category::Syntax, "broken").into()))]);
     let coverage = judge(&lock(&[("a", REFERENCE, "new")]), &broken, &observation);
-    assert_eq!((coverage.current, summary(&coverage).1), (true, vec!["1/1".to_owned()]));
+    assert_eq!((coverage.nodes.current, summary(&coverage).1), (true, vec!["1/1".to_owned()]));
 }
 
 #[test]
 fn nodes_that_cannot_take_it_do_not_count() {
-    // D19, T25b
     let new = pinned(REFERENCE, "new");
     let not_ready = NodeCondition::NotReady("Kubelet stopped posting node status.".to_owned());
     let full = "0/2 nodes are available: 1 Too many pods.";
@@ -218,8 +247,8 @@ fn nodes_that_cannot_take_it_do_not_count() {
         };
         let coverage = judge(&lock(&[("a", REFERENCE, "new")]), &manifests(&["d"]), &observation);
         assert_eq!(summary(&coverage).1, [count], "{case}");
-        assert_eq!(coverage.excluded.get("n2").map(String::as_str), excluded, "{case}");
-        assert!(coverage.is_warm(), "{case}");
+        assert_eq!(coverage.nodes.ineligible.get("n2").map(String::as_str), excluded, "{case}");
+        assert!(coverage.is_complete(), "{case}");
     }
 }
 
@@ -237,7 +266,7 @@ fn a_node_without_a_pod_yet_is_waited_for() {
     let observation = Observation { pullers: vec![puller("d", 0, &[&new])], pods: vec![], nodes: two_ready() };
     let coverage = judge(&lock(&[("a", REFERENCE, "new")]), &manifests(&["d"]), &observation);
     assert_eq!(summary(&coverage).1, ["0/0"]);
-    assert!(coverage.is_warm());
+    assert!(coverage.is_complete());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use larder::{
         lock::{Lock, LockedImage, Lockfile},
         manifest::{Kind, Manifest, Manifests},
         name::EnvironmentId,
-        report::{Coverage, NodeState},
+        status::{Coverage, ImageCoverage, NodeState},
     },
     stages::coverage::coverage,
 };
@@ -59,6 +59,10 @@ fn puller(world: &World, lock: &Lock) -> Manifest {
     world.manifest("team/env", Kind::DaemonSet, "puller", json!({"spec": spec}))
 }
 
+fn image<'a>(coverage: &'a Coverage, name: &str) -> &'a ImageCoverage {
+    &coverage.images[&name.parse().unwrap()]
+}
+
 async fn wait(world: &World, lock: &Lock, manifests: &Manifests, done: impl Fn(&Coverage) -> bool) -> Coverage {
     let mut last = None;
     let waited = tokio::time::timeout(PATIENCE, async {
@@ -90,12 +94,13 @@ async fn helper_digest() -> Digest {
 async fn both_nodes_hold_an_image_and_say_why_they_do_not() {
     let world = World::new("coverage").await;
     let digest = helper_digest().await;
-    // D25: one content under two names; the second is known to the nodes under the first one's name.
+    // One content under two names; the second is known to the nodes under the first one's name.
     let lock = locked(&[("a", HELPER, &digest), ("b", "docker.io/library/busybox:again", &digest)]);
     let wanted = manifests(vec![puller(&world, &lock)]);
     world.good_pass(&wanted).await;
-    let warm = wait(&world, &lock, &wanted, |coverage| coverage.is_warm() && coverage.images[0].eligible > 0).await;
-    for image in &warm.images {
+    let warm =
+        wait(&world, &lock, &wanted, |coverage| coverage.is_complete() && image(coverage, "a").eligible > 0).await;
+    for image in warm.images.values() {
         assert_eq!((image.ready, image.eligible), (2, 2), "{image:?}");
     }
 
@@ -105,14 +110,12 @@ async fn both_nodes_hold_an_image_and_say_why_they_do_not() {
     let wanted = manifests(vec![puller(&world, &lock)]);
     world.good_pass(&wanted).await;
     let failed = |coverage: &Coverage| {
-        let nodes =
-            coverage.images.iter().filter(|image| image.image.as_str() == "absent").flat_map(|image| &image.nodes);
-        coverage.current && nodes.into_iter().any(|node| node.state == NodeState::Failure)
+        coverage.nodes.current && image(coverage, "absent").nodes.iter().any(|node| node.state == NodeState::Failure)
     };
     let found = wait(&world, &lock, &wanted, failed).await;
-    let node = found.images[1].nodes.iter().find(|node| node.state == NodeState::Failure).unwrap();
+    let node = image(&found, "absent").nodes.iter().find(|node| node.state == NodeState::Failure).unwrap();
     let message = node.message.as_deref().unwrap();
     assert!(message.contains("ErrImagePull") || message.contains("ImagePullBackOff"), "{message}");
     assert!(message.contains(absent.as_str()), "{message}");
-    assert!(!found.is_warm());
+    assert!(!found.is_complete());
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::hosted::Hosted;
-use crate::scenarios::environment;
+use crate::scenarios::{environment, world::problems_of};
 
 #[test]
 fn a_protected_branch_refuses_in_giteas_own_words() {
@@ -15,7 +15,7 @@ fn a_protected_branch_refuses_in_giteas_own_words() {
     hosted.api("POST", "branch_protections", Some(&json!({"rule_name": "main", "enable_push": false})));
     let tip = hosted.tip("main");
     let report = hosted.pass();
-    let problem = report["lockProblem"]["message"].as_str().unwrap();
+    let problem = problems_of(&report, "LockRefused");
     assert!(problem.contains("protected branch main"), "{problem}");
     assert_eq!(hosted.tip("main"), tip);
     let (state, description) = hosted.statuses(&tip).remove(0);

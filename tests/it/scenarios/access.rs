@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     environment,
-    world::{World, kubectl, wait_for},
+    world::{World, kubectl, problems_of, wait_for},
 };
 use crate::git::{proxy::Proxy, tls};
 
@@ -55,7 +55,7 @@ fn a_proxy_sees_git_and_never_the_api_server() {
     let mut command = larder(&world, &folder, "git.example.com", &pass);
     let output = command.args(["--git-proxy", &proxy.url()]).output().unwrap();
     assert!(output.status.success(), "{:#}", report(&output));
-    let lock = report(&output)["lockCommit"].as_str().unwrap().to_owned();
+    let lock = report(&output)["lastPass"]["lockCommit"].as_str().unwrap().to_owned();
     assert_eq!(world.tip(), lock);
     assert!(world.puller("research/x").is_some());
     asked();
@@ -112,7 +112,7 @@ fn a_password_shows_nowhere() {
     child.kill().unwrap();
     child.wait().unwrap();
     let (_, shown) = world.status(&[]);
-    assert!(shown["lockProblem"].to_string().contains("https://***@git.example.com"), "{shown:#}");
+    assert!(problems_of(&shown, "LockRefused").contains("https://***@git.example.com"), "{shown:#}");
 
     assert!(bare.join("looked").exists());
     assert_eq!(fs::read_to_string(bare.join("seen")).unwrap(), "", "processes that hold the password");

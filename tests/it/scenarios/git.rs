@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use super::{
     environment,
-    world::{World, wait_for},
+    world::{World, problems_of, wait_for},
 };
 
 pub(super) fn hook(world: &World, name: &str, script: &str) {
@@ -40,7 +40,7 @@ fn a_colleague_who_pushes_during_the_pass_loses_nothing() {
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
     assert!(world.path("environments.git/raced").exists(), "the race took place");
     assert_eq!(world.git(&["rev-parse", "main~1"]), colleague, "the lock commit is on the colleague's");
-    assert_eq!(pass.condition("research/theirs"), "Applied", "and the lock was computed anew on it");
+    assert_eq!(pass.state("research/theirs"), "Applied", "and the lock was computed anew on it");
     assert_eq!(world.git(&["ls-tree", "-r", "--name-only", "main", "lock/"]).lines().count(), 2);
 }
 
@@ -61,13 +61,13 @@ fn a_refused_push_leaves_the_old_lock_in_force_and_says_why() {
     let pass = world.pass(&[]);
     assert!(!pass.well);
     assert_eq!(world.tip(), tip);
-    let problem = pass.report["lockProblem"].to_string();
+    let problem = problems_of(&pass.report, "LockRefused");
     assert!(problem.contains("POLICY: a ticket is needed"), "{problem}");
     assert!(!problem.contains("\\u001b"), "control characters are taken out: {problem}");
     let puller = world.puller("research/x").unwrap();
     assert!(puller.to_string().contains(&old), "the old lock is in force: {puller:#}");
     let (_, status) = world.status(&[]);
-    assert!(status["lockProblem"].to_string().contains("POLICY: a ticket is needed"), "{status:#}");
+    assert!(problems_of(&status, "LockRefused").contains("POLICY: a ticket is needed"), "{status:#}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     environment,
     git::{hook, race},
-    world::World,
+    world::{World, problems_of},
 };
 use crate::git::signatures::keys::Keys;
 
@@ -63,12 +63,12 @@ fn only_signed_commits_are_read_and_what_larder_signs_can_be_verified() {
     let (well, report, log) = pass(&world, &strict);
     assert!(well, "{report:#}\n{log}");
     let lock = world.tip();
-    assert_eq!(report["lockCommit"], lock);
+    assert_eq!(report["lastPass"]["lockCommit"], lock);
     let (well, report, log) = pass(&world, &strict);
-    assert!(well && report["lockCommit"] == Value::Null, "{report:#}\n{log}");
+    assert!(well && report["lastPass"]["lockCommit"] == Value::Null, "{report:#}\n{log}");
     world.push_images(&["--seed", "2"], &[&reference]);
     let (well, report, log) = pass(&world, &strict);
-    assert!(well && report["lockCommit"] == world.tip(), "{report:#}\n{log}");
+    assert!(well && report["lastPass"]["lockCommit"] == world.tip(), "{report:#}\n{log}");
     assert_ne!(world.tip(), lock);
     assert!(keys_verify(&world, "signers", &[]));
 
@@ -94,7 +94,7 @@ fn only_signed_commits_are_read_and_what_larder_signs_can_be_verified() {
     assert!(!well && log.contains("it is not signed"), "{log}");
     assert_eq!(fs::read_dir(world.path("manifests")).unwrap().count(), before);
     let status = fs::read_to_string(world.path("manifests/.larder-status.json")).unwrap();
-    assert!(status.contains("cannotStart") && status.contains("it is not signed"), "{status}");
+    assert!(status.contains("CannotStart") && status.contains("it is not signed"), "{status}");
     assert_eq!(world.git(&["rev-parse", "main~1"]), good);
 }
 
@@ -127,7 +127,7 @@ fn a_refusal_for_want_of_a_signature_is_recognised_and_not_tried_again() {
     hook(&world, "pre-receive", &format!("#!/bin/sh\necho once >>pushes\n{GH006}"));
     let (well, report, log) = pass(&world, &[]);
     assert!(!well, "{log}");
-    let problem = report["lockProblem"].to_string();
+    let problem = problems_of(&report, "LockRefused");
     assert!(problem.contains("GH006") && problem.contains("must have verified signatures"), "{problem}");
     assert!(problem.contains("--signing-key-file"), "{problem}");
     assert_eq!(fs::read_to_string(world.path("environments.git/pushes")).unwrap(), "once\n");
@@ -160,7 +160,7 @@ fn races_and_proposals_record_what_they_lead_to() {
     world.push_images(&["--seed", "2"], &[&mine]);
     let branch = [&signing[..], &["--lock-mode", "branch"]].concat();
     let (_, report, log) = pass(&world, &branch);
-    assert_eq!(report["lockProposal"], "larder/lock", "{report:#}\n{log}");
+    assert!(report["notes"].to_string().contains("wait to be merged: larder/lock"), "{report:#}\n{log}");
     let proposed = world.git(&["rev-parse", "larder/lock"]);
     let (_, _, log) = pass(&world, &branch);
     assert_eq!(world.git(&["rev-parse", "larder/lock"]), proposed, "another signature is no other proposal\n{log}");

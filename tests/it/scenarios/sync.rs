@@ -2,13 +2,14 @@
 
 use super::{
     NODES, environment,
-    world::{World, wait_for},
+    world::{World, state, wait_for},
 };
 
 fn coverage(status: &serde_json::Value, environment: &str, image: &str) -> (u64, u64) {
-    let images = status["environments"][environment]["coverage"]["images"].as_array().unwrap();
-    let image = images.iter().find(|found| found["image"] == image).unwrap_or_else(|| panic!("{image} in {status:#}"));
-    (image["ready"].as_u64().unwrap(), image["eligible"].as_u64().unwrap())
+    let images = status["environments"][environment]["images"].as_array().unwrap();
+    let image = images.iter().find(|found| found["name"] == image).unwrap_or_else(|| panic!("{image} in {status:#}"));
+    let coverage = &image["coverage"];
+    (coverage["ready"].as_u64().unwrap(), coverage["eligible"].as_u64().unwrap())
 }
 
 /// The nodes hold the digest, by the kubelet's own word.
@@ -28,7 +29,7 @@ fn first_sync(name: &str, strategy: &str) {
 
     let pass = world.pass(&[]);
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
-    assert_eq!(pass.condition("research/first"), "Applied");
+    assert_eq!(pass.state("research/first"), "Applied");
     assert_eq!(world.git(&["rev-parse", "main~1"]), before, "the lock commit's parent is the fetched tip");
     assert_eq!(world.git(&["diff", "--name-only", "main~1", "main"]), "lock/research/first.yaml");
 
@@ -47,7 +48,7 @@ fn first_sync(name: &str, strategy: &str) {
     let again = world.pass(&[]);
     assert!(again.well, "{}", again.log);
     assert_eq!((world.tip(), world.versions()), (tip, versions));
-    assert_eq!(again.report["lockCommit"], serde_json::Value::Null);
+    assert_eq!(again.report["lastPass"]["lockCommit"], serde_json::Value::Null);
 }
 
 #[test]
@@ -134,10 +135,10 @@ fn the_good_go_on_beside_a_missing_image_a_broken_file_and_a_scratch_image() {
     );
     let pass = world.pass(&[]);
     assert!(!pass.well, "two are broken");
-    assert_eq!(pass.condition("research/good"), "Applied");
-    assert_eq!(pass.condition("research/scratch"), "Applied");
-    assert_eq!(pass.condition("research/missing"), "Degraded");
-    assert_eq!(pass.condition("research/broken"), "Failed");
+    assert_eq!(pass.state("research/good"), "Applied");
+    assert_eq!(pass.state("research/scratch"), "Applied");
+    assert_eq!(pass.state("research/missing"), "Degraded");
+    assert_eq!(pass.state("research/broken"), "Failed");
     let (missing_problems, broken_problems) = (pass.problems("research/missing"), pass.problems("research/broken"));
     assert!(missing_problems.contains("missing:1"), "{missing_problems}");
     assert!(broken_problems.contains("imags") && broken_problems.contains("images"), "{broken_problems}");
@@ -152,9 +153,9 @@ fn the_good_go_on_beside_a_missing_image_a_broken_file_and_a_scratch_image() {
             && warm("research/missing", "there");
         all.then_some(status)
     });
-    assert_eq!(status["environments"]["research/good"]["state"], "Warm");
-    assert_eq!(status["environments"]["research/missing"]["state"], "Degraded");
-    assert_eq!(status["environments"]["research/broken"]["state"], "Failed");
+    assert_eq!(state(&status, "research/good"), "Warm");
+    assert_eq!(state(&status, "research/missing"), "Degraded");
+    assert_eq!(state(&status, "research/broken"), "Failed");
     let (warm, _) = world.status(&["--wait", "--timeout", "1m"]);
     assert!(!warm, "--wait says that not all is warm, without waiting for what no node can mend");
 }
@@ -175,7 +176,7 @@ fn the_kubelets_own_message_is_shown() {
     world.pass(&["--follow"]);
     let message = wait_for("the kubelet's message", || {
         let (_, status) = world.status(&[]);
-        let nodes = &status["environments"]["research/x"]["coverage"]["images"][0]["nodes"];
+        let nodes = &status["environments"]["research/x"]["images"][0]["coverage"]["nodes"];
         let failed = nodes.as_array()?.iter().find(|node| node["state"] == "failure")?;
         Some(failed["message"].as_str()?.to_owned())
     });
@@ -197,7 +198,7 @@ fn removing_most_environments_needs_a_commit_that_says_so() {
     world.remove(&paths[..3].iter().map(String::as_str).collect::<Vec<_>>(), "Remove a whole tenant");
     let pass = world.pass(&[]);
     assert!(!pass.well);
-    assert_eq!(pass.condition("research/a"), "Blocked");
+    assert_eq!(pass.state("research/a"), "Blocked");
     assert!(pass.problems("research/a").contains("confirmed"), "{}", pass.problems("research/a"));
     assert_eq!((world.git(&["rev-parse", "main:lock"]), world.versions()), (lock, versions), "nothing is deleted");
 

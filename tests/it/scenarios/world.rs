@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use larder::model::status::EnvironmentStatus;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -324,15 +325,27 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// The condition of an environment.
-    pub fn condition(&self, environment: &str) -> &str {
-        self.report["environments"][environment]["condition"].as_str().unwrap_or("absent")
+    /// The state of an environment.
+    pub fn state(&self, environment: &str) -> &str {
+        state(&self.report, environment)
     }
 
     /// All problems of an environment as one text.
     pub fn problems(&self, environment: &str) -> String {
         self.report["environments"][environment]["problems"].to_string()
     }
+}
+
+/// The state of an environment, as tables show it.
+pub fn state(status: &Value, environment: &str) -> &'static str {
+    let environment = &status["environments"][environment];
+    serde_json::from_value::<EnvironmentStatus>(environment.clone()).map_or("absent", |status| status.state().as_str())
+}
+
+/// The problems of the whole that have this reason, as one text; empty when there are none.
+pub fn problems_of(status: &Value, reason: &str) -> String {
+    let problems = status["problems"].as_array().into_iter().flatten();
+    problems.filter(|problem| problem["reason"] == reason).map(ToString::to_string).collect()
 }
 
 /// A controller in the background.

@@ -42,7 +42,7 @@ pub fn listening(world: &World, more: &[&str]) -> Controller {
 pub fn address(controller: &Controller) -> String {
     wait_for("the port of webhooks", || {
         let log = controller.log();
-        let line = log.lines().find(|line| line.contains("taking webhooks"))?;
+        let line = log.lines().find(|line| line.contains("listening for webhooks"))?;
         Some(line.split_once("address=")?.1.split_whitespace().next()?.to_owned())
     })
 }

@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use larder::{
-    server::{Hooks, Metrics, SecretFile},
+    metrics::Metrics,
+    server::{Hooks, SecretFile},
     wake::{Pending, Wake},
 };
 use reqwest::Client;
@@ -31,7 +32,7 @@ impl Server {
     pub async fn patient(patience: Duration) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
-        let (wake, metrics) = (Wake::default(), Arc::new(Metrics::new(Duration::from_secs(60))));
+        let (wake, metrics) = (Wake::default(), Arc::new(Metrics::new(tokio::sync::watch::channel(Arc::default()).1)));
         let shutdown = CancellationToken::new();
         let secrets = SecretFile::new(folder.path().join("secrets"));
         let hooks = Hooks::new(secrets, wake.clone(), metrics.clone()).with_patience(patience);

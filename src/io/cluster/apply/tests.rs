@@ -13,7 +13,7 @@ use serde_json::json;
 use super::*;
 use crate::model::{
     manifest::{Comparison, Inventory},
-    report::PassReport,
+    status::Status,
 };
 
 /// Remembers what was done, and fails for some names.
@@ -75,7 +75,7 @@ impl Cluster for Fake {
         None
     }
 
-    async fn publish(&self, _: &PassReport) -> Result<(), Problem> {
+    async fn publish(&self, _: &Status) -> Result<(), Problem> {
         Ok(())
     }
 }

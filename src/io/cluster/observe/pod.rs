@@ -1,6 +1,6 @@
 //! What one pod shows.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
 
 use crate::model::observation::{PodImage, Progress, PullerPod};
 
@@ -38,32 +38,54 @@ fn unschedulable(status: &PodStatus) -> Option<String> {
 }
 
 fn images(spec: &PodSpec, status: Option<&PodStatus>) -> Vec<PodImage> {
-    let statuses = |statuses: Option<&Vec<ContainerStatus>>| statuses.cloned().unwrap_or_default();
-    let init = statuses(status.and_then(|status| status.init_container_statuses.as_ref()));
-    let main = statuses(status.and_then(|status| status.container_statuses.as_ref()));
-    let progress_of = |statuses: &[ContainerStatus], name: &str| {
-        statuses.iter().find(|status| status.name == name).map_or(Progress::Pending, progress)
+    let none = Vec::new();
+    let init = status.and_then(|status| status.init_container_statuses.as_ref()).unwrap_or(&none);
+    let main = status.and_then(|status| status.container_statuses.as_ref()).unwrap_or(&none);
+    let shown = |container: &Container, statuses: &[ContainerStatus]| {
+        let status = statuses.iter().find(|status| status.name == container.name);
+        let progress = status.map_or(Progress::Pending, progress);
+        PodImage { image: container.image.clone().unwrap_or_default(), progress }
     };
-    let mut images = Vec::new();
-    let init_containers = spec.init_containers.iter().flatten().map(|container| (container, &init));
-    for (container, statuses) in init_containers.chain(spec.containers.iter().map(|container| (container, &main))) {
-        if let Some(image) = &container.image {
-            images.push(PodImage { image: image.clone(), progress: progress_of(statuses, &container.name) });
-        }
+    let init: Vec<PodImage> = spec.init_containers.iter().flatten().map(|container| shown(container, init)).collect();
+    let main: Vec<PodImage> = spec.containers.iter().map(|container| shown(container, main)).collect();
+    let volumes = volumes(spec, &init, &main);
+    // Init containers run one after the other, and before all others: the one that fails stands in the way of the rest.
+    let in_the_way = init.iter().find_map(obstacle);
+    let mut images: Vec<PodImage> = init.into_iter().chain(main).filter(|image| !image.image.is_empty()).collect();
+    if let Some(obstacle) = in_the_way {
+        let pending = images.iter_mut().filter(|image| image.progress == Progress::Pending);
+        pending.for_each(|image| image.progress = obstacle.clone());
     }
-    // A container starts only when all volumes are there; if one cannot be pulled, the kubelet says so of a container.
-    let all: Vec<Progress> = init.iter().chain(&main).map(progress).collect();
-    for volume in spec.volumes.iter().flatten() {
-        let Some(image) = volume.image.as_ref().and_then(|image| image.reference.clone()) else { continue };
-        let named = |progress: &&Progress| matches!(progress, Progress::Failed(message) if message.contains(&image));
-        let progress = if all.contains(&Progress::Started) {
-            Progress::Started
-        } else {
-            all.iter().find(named).cloned().unwrap_or(Progress::Pending)
-        };
-        images.push(PodImage { image, progress });
-    }
+    images.extend(volumes);
     images
+}
+
+/// Images of volumes. A container starts only when all of them are there; if one cannot be pulled, the kubelet says so of
+/// a container.
+fn volumes(spec: &PodSpec, init: &[PodImage], main: &[PodImage]) -> Vec<PodImage> {
+    let references: Vec<&String> =
+        spec.volumes.iter().flatten().filter_map(|volume| volume.image.as_ref()?.reference.as_ref()).collect();
+    let containers = || init.iter().chain(main);
+    let names =
+        |image: &&PodImage, text: &str| matches!(&image.progress, Progress::Failed(message) if message.contains(text));
+    let is_about_a_volume = |image: &&PodImage| references.iter().any(|reference| names(image, reference));
+    let progress = |reference: &str| {
+        if containers().any(|image| image.progress == Progress::Started) {
+            return Progress::Started;
+        }
+        let named = containers().find(|image| names(image, reference)).map(|image| image.progress.clone());
+        let blocked = || containers().filter(|image| !is_about_a_volume(image)).find_map(obstacle);
+        named.or_else(blocked).unwrap_or(Progress::Pending)
+    };
+    references.iter().map(|reference| PodImage { image: (*reference).clone(), progress: progress(reference) }).collect()
+}
+
+/// What a container that fails is to those that wait for it.
+fn obstacle(image: &PodImage) -> Option<Progress> {
+    match &image.progress {
+        Progress::Failed(message) => Some(Progress::Blocked { image: image.image.clone(), message: message.clone() }),
+        _ => None,
+    }
 }
 
 /// How far a container has come.
@@ -153,7 +175,7 @@ mod tests {
 
     #[test]
     fn images_are_named_by_the_specification() {
-        // D25: both statuses name another repository that has the same content.
+        // Both statuses name another repository that has the same content.
         let status = |name: &str| {
             json!({"name": name, "image": "docker.io/library/busybox:1.37", "imageID": "docker.io/library/busybox@sha256:D",
                 "ready": true, "restartCount": 0, "state": {"running": {}}})
@@ -164,6 +186,41 @@ mod tests {
         let images: Vec<&str> = pod.images.iter().map(|image| image.image.as_str()).collect();
         assert_eq!(images, ["quay.io/team/a:v1@sha256:D", "busybox:1.37"]);
         assert!(pod.images.iter().all(|image| image.progress == Progress::Started));
+    }
+
+    #[test]
+    fn a_failing_init_container_stands_in_the_way_of_the_rest() {
+        let spec = json!({"nodeName": "n1",
+            "initContainers": [{"name": "helper", "image": "docker.io/library/busybox:1.37"}],
+            "containers": [{"name": "a", "image": "quay.io/team/a:v1@sha256:D"}]});
+        let waits = json!({"name": "a", "image": "quay.io/team/a:v1", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "PodInitializing"}}});
+        let progress = |state: &Value, last: &Value| {
+            let helper = json!({"name": "helper", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                "state": state, "lastState": last});
+            let status = json!({"initContainerStatuses": [helper], "containerStatuses": [waits]});
+            example(&spec, &status).images[1].progress.clone()
+        };
+        let blocked = |message: &str| Progress::Blocked {
+            image: "docker.io/library/busybox:1.37".to_owned(),
+            message: message.to_owned(),
+        };
+        for (state, last, expected) in [
+            (
+                json!({"waiting": {"reason": "ImagePullBackOff", "message": "toomanyrequests"}}),
+                json!({}),
+                blocked("ImagePullBackOff: toomanyrequests"),
+            ),
+            (
+                json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}),
+                json!({"terminated": {"exitCode": 255, "reason": "Error", "message": "exec format error"}}),
+                blocked("CrashLoopBackOff: back-off 10s; exec format error"),
+            ),
+            (json!({"terminated": {"exitCode": 0}}), json!({}), Progress::Pending),
+            (json!({"running": {}}), json!({}), Progress::Pending),
+        ] {
+            assert_eq!(progress(&state, &last), expected, "{state}");
+        }
     }
 
     #[test]
@@ -192,6 +249,12 @@ mod tests {
         assert_eq!(
             states(&json!({"waiting": {"reason": "ImagePullBackOff", "message": message}})),
             [Progress::Pending, Progress::Failed(format!("ImagePullBackOff: {message}"))]
+        );
+        let blocked =
+            Progress::Blocked { image: "pause".to_owned(), message: "ErrImagePull: toomanyrequests".to_owned() };
+        assert_eq!(
+            states(&json!({"waiting": {"reason": "ErrImagePull", "message": "toomanyrequests"}})),
+            [blocked.clone(), blocked]
         );
     }
 }
