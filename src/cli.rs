@@ -28,6 +28,7 @@ mod schema;
 mod secret;
 mod session;
 mod status;
+pub mod template_worker;
 mod validate;
 mod verify;
 mod who_ran;
@@ -100,6 +101,10 @@ pub fn command() -> clap::Command {
 
 /// Reads the process's arguments, runs the verb and prints an error if there is one.
 pub fn main() -> ExitCode {
+    if let Some(exit) = template_worker::serve() {
+        return exit;
+    }
+    template_worker::install();
     let mut printer = Printer::from_terminal();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

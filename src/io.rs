@@ -12,3 +12,4 @@ pub mod repository;
 pub mod target;
 pub(crate) mod walk;
 pub mod watch;
+pub mod worker;

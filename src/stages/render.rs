@@ -10,8 +10,10 @@ mod data;
 mod digest;
 mod document;
 mod engine;
+mod isolation;
 mod memo;
 pub mod names;
+mod sandbox;
 mod seal;
 mod shards;
 mod tenant;
@@ -22,7 +24,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use self::{digest::digest, memo::Renderer};
+pub use self::{
+    digest::digest,
+    isolation::{Process, isolate},
+    memo::Renderer,
+    sandbox::{Refusal, Sandbox, Sources},
+};
 
 use self::{
     data::{Common, EnvironmentContext, PullerData},

@@ -18,6 +18,8 @@ use larder::{
 
 use crate::{cases, load::snapshot};
 
+mod hostile;
+
 #[test]
 fn cases() {
     cases::for_each("render", |case| show(&manifests(&load(&snapshot(case)).unwrap())));

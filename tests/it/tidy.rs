@@ -125,7 +125,7 @@ fn text_from_outside_is_cleaned_in_one_place() {
     const OTHERS: [(&str, &str); 5] = [
         ("src/stages/source/text.rs", "what a file may hold"),
         ("src/stages/load/text.rs", "what a file may hold"),
-        ("src/stages/render/engine.rs", "what YAML needs escaped"),
+        ("src/stages/render/sandbox.rs", "what YAML needs escaped"),
         ("src/stages/review/markdown/escape.rs", "@\\u{2060}"),
         ("src/model/text.rs", "this place"),
     ];

@@ -7,7 +7,7 @@ use crate::model::failure::Problem;
 
 /// The one object in a rendered text; empty documents around it are allowed.
 pub fn parse(engine: &Engine, template: &str, text: &str) -> Result<Value, Problem> {
-    let options = serde_saphyr::options! { with_snippet: false };
+    let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: 64 }, with_snippet: false };
     let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |at| usize::try_from(at.line()).unwrap_or_default());
         let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
