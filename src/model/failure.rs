@@ -178,7 +178,30 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why an environment (or a tenant's records) could not go on: at least one problem.
+/// The most problems that one failure keeps; the rest are counted.
+pub const MAX_PROBLEMS: usize = 50;
+
+/// Keeps so many problems, at least one; a last one counts the rest.
+pub fn capped(mut problems: Vec<Problem>, most: usize) -> Vec<Problem> {
+    let most = most.max(1);
+    let more = problems.len().saturating_sub(most);
+    if more > 0 {
+        problems.truncate(most);
+        let message = if more == 1 { "and 1 more problem".to_owned() } else { format!("and {more} more problems") };
+        let last = problems.last();
+        let category = last.map_or(Category::Io, |last| last.category);
+        let path = last.and_then(|last| last.location.as_ref()).map(|location| location.path.clone());
+        let rest = Problem::new(category, message).hint("fix those above first");
+        problems.push(match path {
+            Some(path) => rest.in_file(path),
+            None => rest,
+        });
+    }
+    problems
+}
+
+/// Why an environment (or a tenant's records) could not go on: at least one problem, at most [`MAX_PROBLEMS`] and one
+/// that counts the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(transparent)]
 pub struct Failure {
@@ -190,12 +213,18 @@ impl Failure {
     pub fn new(first: Problem, rest: impl IntoIterator<Item = Problem>) -> Self {
         let mut problems = vec![first];
         problems.extend(rest);
-        Self { problems }
+        Self { problems: capped(problems, MAX_PROBLEMS) }
     }
 
     /// A failure of all of `problems`, or none when there is none.
     pub fn of(problems: Vec<Problem>) -> Option<Self> {
-        (!problems.is_empty()).then_some(Self { problems })
+        (!problems.is_empty()).then(|| Self { problems: capped(problems, MAX_PROBLEMS) })
+    }
+
+    /// The same with its first problem alone, which counts the others.
+    #[must_use]
+    pub fn shortened(self) -> Self {
+        Self { problems: capped(self.problems, 1) }
     }
 
     /// The problems, at least one, in the order in which they were found.
@@ -224,5 +253,33 @@ impl fmt::Display for Failure {
             write!(f, "{problem}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Category, Failure, MAX_PROBLEMS, Problem};
+
+    fn failure(count: usize) -> Failure {
+        let problem = |number| Problem::new(Category::Schema, format!("p{number}")).in_file("a.yaml");
+        Failure::of((0..count).map(problem).collect()).unwrap()
+    }
+
+    #[test]
+    fn problems_beyond_the_bound_are_counted() {
+        assert_eq!(failure(MAX_PROBLEMS).problems().len(), MAX_PROBLEMS);
+        let one_more = failure(MAX_PROBLEMS + 1);
+        assert_eq!(
+            one_more.problems().last().unwrap().to_string(),
+            "a.yaml: and 1 more problem (hint: fix those above first)"
+        );
+        let many = failure(MAX_PROBLEMS + 480);
+        assert_eq!(many.problems().len(), MAX_PROBLEMS + 1);
+        assert_eq!(many.problems().last().unwrap().message, "and 480 more problems");
+        assert_eq!(
+            failure(3).shortened().to_string(),
+            "a.yaml: p0; a.yaml: and 2 more problems (hint: fix those above first)"
+        );
+        assert_eq!(failure(1).shortened(), failure(1));
     }
 }

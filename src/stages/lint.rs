@@ -60,7 +60,10 @@ pub fn lint(
 
 fn short_refresh(environment: &Environment, places: &Places<'_>) -> Option<Problem> {
     (environment.refresh < SHORTEST_REFRESH).then(|| {
-        let message = format!("references are resolved anew every {} seconds", environment.refresh.as_secs());
+        let message = match environment.refresh.as_secs() {
+            1 => "images are refreshed every second".to_owned(),
+            seconds => format!("images are refreshed every {seconds} seconds"),
+        };
         let problem = Problem::new(Category::Registry, message)
             .lint(Lint::ShortRefresh)
             .hint("write at least 1m: registries count requests and refuse those above their limit");
@@ -79,7 +82,7 @@ fn stale_confirmations(settings: &Settings, environments: &Batch<Environment>, p
                 Confirmed::Environment(id) => id.to_string(),
                 Confirmed::Tenant(tenant) => format!("{tenant}/*"),
             };
-            let message = format!("prune.confirmed lists `{name}`, which is not removed");
+            let message = format!("prune.confirmed lists `{name}`, which still exists");
             let problem = Problem::new(Category::Budget, message)
                 .lint(Lint::StaleConfirmation)
                 .hint("take it out again once the removal is done, or it also confirms a later one");

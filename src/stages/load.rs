@@ -6,13 +6,13 @@
 mod bounds;
 mod check;
 mod dialect;
+mod documents;
 mod environment;
 mod file;
 mod identity;
 pub(super) mod located;
 mod memo;
 mod placement;
-mod policy;
 mod registries;
 pub mod schema;
 mod settings;
@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{
     batch::Batch,
     environment::Environment,
-    failure::{Category, Failure, Problem},
+    failure::{Category, Failure, Problem, capped},
     lint::{Allowed, Lint},
     lock::{Lock, Lockfile},
     name::{EnvironmentId, Name},
@@ -45,6 +45,10 @@ use self::{
 
 /// Where the settings are.
 pub(super) const SETTINGS: &str = "larder.yaml";
+
+/// The most problems that the environments of a snapshot have together, but for one of each; also the most warnings, and
+/// files that belong to no environment. What is reported of a pass must stay small whatever people commit.
+const MAX_IN_ALL: usize = 500;
 
 /// What a snapshot holds, read and checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,8 +107,23 @@ fn read(
         environments.insert(id, result);
     }
     bounds::count_images(&mut environments, &settings, &lock, snapshot);
-    let warnings = lint::lint(&settings, &environments, &allowed, snapshot);
+    let warnings = capped(lint::lint(&settings, &environments, &allowed, snapshot), MAX_IN_ALL);
+    let strays = capped(strays, MAX_IN_ALL);
+    shorten(&mut environments);
     Ok(Environments { lock, settings, environments, templates, warnings, strays, ignored, unread })
+}
+
+/// Failures beyond the bound for all of them keep their first problem.
+fn shorten(environments: &mut Batch<Environment>) {
+    let mut left = MAX_IN_ALL;
+    for result in environments.values_mut() {
+        if let Err(failure) = result {
+            left = left.saturating_sub(failure.problems().len());
+            if left == 0 {
+                *failure = failure.clone().shortened();
+            }
+        }
+    }
 }
 
 fn load_settings(snapshot: &Snapshot) -> Result<(Settings, BTreeSet<Lint>), Failure> {

@@ -32,9 +32,9 @@ pub fn references(environment: &Environment, places: &Places<'_>) -> impl Iterat
 fn mutable_tag(reference: &ImageReference) -> Option<Problem> {
     let moves = reference.digest().is_none() && reference.tag().is_none_or(|tag| tag == "latest");
     moves.then(|| {
-        Problem::new(Category::Reference, format!("`{reference}` follows the tag `latest`, which says nothing about what it is"))
+        Problem::new(Category::Reference, format!("`{reference}` uses the mutable tag `latest`"))
             .lint(Lint::MutableTag)
-            .hint("write a tag that names a version: the image then only changes when this file does, or when its publisher repairs that version")
+            .hint("write a tag that names a version: the image then only changes when this file does, or when the publisher re-pushes that tag")
     })
 }
 

@@ -39,7 +39,7 @@ pub fn image(check: &mut Check<'_>, folder: Folder<'_>, place: Place, reference:
 fn not_allowed(folder: Folder<'_>, reference: &ImageReference) -> Problem {
     let allowed = list(folder.tenant.bounds.registries.iter().flatten());
     refused(
-        format!("the tenant `{}` may not use images of `{}`", folder.name, reference.repository()),
+        format!("images from `{}` are not allowed for tenant `{}`", reference.repository(), folder.name),
         format!("allowed are: {allowed}; else ask for an entry in `registries` of the tenant in larder.yaml"),
     )
 }
@@ -118,7 +118,7 @@ pub fn count_images(environments: &mut Batch<Environment>, settings: &Settings, 
                     continue;
                 }
                 let line = environment.images[counted[most - total]].line;
-                let message = format!("the tenant `{name}` has a `maxImages` of {most}, and this image is one more");
+                let message = format!("the tenant `{name}` exceeds its `maxImages` ({most})");
                 let hint = "remove images here or in the tenant's other environments; else ask for a larger one in larder.yaml";
                 let problem = Problem::new(Category::Policy, message).hint(hint);
                 refused.insert(id.clone(), at_line(problem, snapshot, &environment.path, line));

@@ -146,7 +146,7 @@ pub fn wrong_header(
 pub fn place_in(source: &Source, place: Place, mut problem: Problem) -> Problem {
     const MOST: usize = 300;
     if holds_user(&problem.message) || problem.hint.as_deref().is_some_and(holds_user) {
-        problem = credentials("credentials do not belong into Git, as in this value");
+        problem = credentials("do not put credentials in Git (in this value)");
     }
     if let Some((end, _)) = problem.message.char_indices().nth(MOST) {
         problem.message.truncate(end);

@@ -22,7 +22,7 @@ use super::{
     },
     identity,
     located::{Located, Place},
-    placement, policy,
+    placement,
     settings::{name, pool, puller, reference},
     text, values,
 };
@@ -41,7 +41,7 @@ pub type Read = (Environment, BTreeSet<Lint>);
 /// # Errors
 /// All that is wrong with it.
 pub fn load(id: &EnvironmentId, path: &str, entry: &Entry, settings: &Settings) -> Result<Read, Failure> {
-    let source = text::read(path, entry)?;
+    let source = text::read_yaml(path, entry)?;
     let tenant = settings.tenants.get(&id.tenant).ok_or_else(|| identity::undeclared(id, path, settings))?;
     let folder = Folder { name: &id.tenant, tenant };
     let (spec, mut check) = dialect::read(&source, folder)?;
@@ -108,13 +108,18 @@ fn images(check: &mut Check<'_>, entries: Located<Vec<ImageEntry>>, folder: Fold
 }
 
 fn twice(what: &str, value: &str, line: usize) -> Problem {
-    Problem::new(Category::Schema, format!("the {what} `{value}` is there twice, first in line {line}"))
+    Problem::new(Category::Schema, format!("duplicate {what} `{value}` (first on line {line})"))
         .hint("keep one of them")
 }
 
 fn image(check: &mut Check<'_>, entry: &ImageEntry) -> Option<Image> {
     if let Some(policy) = &entry.policy {
-        policy::policy(check, policy);
+        check.report(
+            policy.place,
+            Problem::new(Category::Policy, "version policies are not supported yet").hint(
+                "remove `policy`: the image then follows the tag of its reference, so choose the tag that you want",
+            ),
+        );
     }
     let name = check.read(Some(&entry.name), name);
     let reference = reference(check, &entry.image);

@@ -87,9 +87,9 @@ fn affinity(value: Value) -> Result<Value, Problem> {
     let schema = |message: String| Problem::new(Category::Schema, message).hint(hint);
     let typed = serde_json::from_value::<Affinity>(value.clone())
         .and_then(serde_json::to_value)
-        .map_err(|error| schema(format!("this is no affinity: {error}")))?;
+        .map_err(|error| schema(format!("invalid affinity: {error}")))?;
     if holds_unseen(&value) {
-        return Err(schema("the affinity holds a character that is not seen".to_owned()));
+        return Err(schema("the affinity contains an invisible character".to_owned()));
     }
     match unknown_key(&value, &typed) {
         Some(key) => Err(schema(format!("unknown field `{key}` in the affinity"))),

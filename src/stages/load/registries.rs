@@ -51,7 +51,7 @@ fn address<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> Option<T> {
     if text.value.contains('@') {
-        check.report_secret(text.place, credentials("credentials do not belong into Git, as in this address"));
+        check.report_secret(text.place, credentials("do not put credentials in Git (in this address)"));
         return None;
     }
     check.read(Some(text), read)

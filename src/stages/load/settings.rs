@@ -48,7 +48,7 @@ const MAX_RETAIN: u32 = 10;
 /// # Errors
 /// All that is wrong with it.
 pub fn load(path: &str, entry: &Entry) -> Result<(Settings, BTreeSet<Lint>), Failure> {
-    let source = text::read(path, entry)?;
+    let source = text::read_yaml(path, entry)?;
     let (file, mut check) = yaml::read::<SettingsFile>(&source, KIND, MAX_NODES)?;
     check.header(&file.api_version, &file.kind, KIND);
     let mut spec = file.spec.unwrap_or_default();
@@ -122,7 +122,7 @@ pub fn pool<'a>(
         } else {
             format!("{}; or add it to spec.pools of larder.yaml", suggest::hint(&name.value, names))
         };
-        let problem = Problem::new(Category::Schema, format!("there is no pool `{}`", name.value));
+        let problem = Problem::new(Category::Schema, format!("unknown pool `{}`", name.value));
         check.report(name.place, problem.hint(hint));
     }
     found

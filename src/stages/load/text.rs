@@ -1,5 +1,6 @@
 //! From an entry of a snapshot to text, with every encoding and encryption that is not read named in its error.
 
+use super::documents::without_empty;
 use crate::model::{
     failure::{Category, Problem, Source},
     snapshot::Entry,
@@ -62,6 +63,16 @@ pub fn read(path: &str, entry: &Entry) -> Result<Source, Problem> {
     }
 }
 
+/// Reads an entry as a file of YAML, without empty documents.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_yaml(path: &str, entry: &Entry) -> Result<Source, Problem> {
+    let Source { path, text } = read(path, entry)?;
+    let text = if text.contains("---") { without_empty(&text).into() } else { text };
+    Ok(Source { path, text })
+}
+
 /// The first character that text does not hold, with its offset in bytes.
 fn forbidden(text: &str) -> Option<(usize, Problem)> {
     let syntax = |message: String, hint: &str| Problem::new(Category::Syntax, message).hint(hint);
@@ -71,15 +82,15 @@ fn forbidden(text: &str) -> Option<(usize, Problem)> {
             '\n' | '\t' => {}
             '\r' if characters.peek().is_some_and(|(_, next)| *next == '\n') => {}
             '\r' => {
-                let message = "there is a carriage return without a line feed".to_owned();
+                let message = "the file contains a carriage return without a line feed".to_owned();
                 return Some((offset, syntax(message, "save the file with LF (or CRLF) line ends")));
             }
             '\u{feff}' => {
-                let message = "there is an invisible byte order mark (U+FEFF) inside the file".to_owned();
+                let message = "the file contains an invisible byte order mark (U+FEFF)".to_owned();
                 return Some((offset, syntax(message, "remove it; two files that were joined often leave one")));
             }
             c if c.is_control() => {
-                let message = format!("there is a control character (U+{:04X}) in the file", u32::from(c));
+                let message = format!("the file contains a control character (U+{:04X})", u32::from(c));
                 return Some((offset, syntax(message, "remove it")));
             }
             _ => {}
@@ -144,8 +155,8 @@ mod tests {
         let cases: [(&[u8], &str); 14] = [
             // C9
             (b"\xef\xbb\xbf---\na: 1", "ok \"---\\na: 1\""),
-            (b"---\n\xef\xbb\xbf# c", "f.yaml:2:1: there is an invisible byte order mark"),
-            ("é: a\u{feff}b".as_bytes(), "f.yaml:1:5: there is an invisible byte order mark"),
+            (b"---\n\xef\xbb\xbf# c", "f.yaml:2:1: the file contains an invisible byte order mark"),
+            ("é: a\u{feff}b".as_bytes(), "f.yaml:1:5: the file contains an invisible byte order mark"),
             (&utf16le, "f.yaml: the file is UTF-16 text"),
             (&utf16be, "f.yaml: the file is UTF-16 text"),
             (&bare, "f.yaml: the file is UTF-16 text"),
@@ -154,9 +165,9 @@ mod tests {
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "f.yaml: the file is a Git LFS pointer"),
             (b"a: 1\nb: \xff\xfe", "f.yaml:2:4: the file is not UTF-8 text"),
             // C10
-            (b"a: 1\rb: 2\n", "f.yaml:1:5: there is a carriage return without a line feed"),
-            (b"a: \x07\n", "f.yaml:1:4: there is a control character (U+0007)"),
-            (b"a: 1\n\0\n", "f.yaml:2:1: there is a control character (U+0000)"),
+            (b"a: 1\rb: 2\n", "f.yaml:1:5: the file contains a carriage return without a line feed"),
+            (b"a: \x07\n", "f.yaml:1:4: the file contains a control character (U+0007)"),
+            (b"a: 1\n\0\n", "f.yaml:2:1: the file contains a control character (U+0000)"),
             (b"a: 1\r\n", "ok \"a: 1\\r\\n\""),
             (b"", "ok \"\""),
         ];

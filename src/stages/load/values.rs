@@ -19,7 +19,7 @@ fn schema(message: String, hint: &str) -> Problem {
 /// A time such as `90m`, `2h` or `1h 30m`; a day has 24 hours.
 pub fn duration(text: &str) -> Result<Duration, Problem> {
     let hint = "write a number with its unit, as in 90s, 30m, 2h or 1d";
-    let span: jiff::Span = text.trim().parse().map_err(|_| schema(format!("`{text}` is no duration"), hint))?;
+    let span: jiff::Span = text.trim().parse().map_err(|_| schema(format!("invalid duration `{text}`"), hint))?;
     let seconds = span
         .total((Unit::Second, SpanRelativeTo::days_are_24_hours()))
         .map_err(|_| schema(format!("`{text}` has no fixed length"), hint))?;
@@ -48,7 +48,7 @@ pub fn max_unavailable(text: &str) -> Result<String, Problem> {
     match digits(number) {
         Some(value) if (1..=most).contains(&value) => Ok(text.to_owned()),
         _ => Err(schema(
-            format!("`{text}` is no number of pods and no percentage"),
+            format!("`{text}` must be an integer or a percentage"),
             "write a number of at least 1, or 1% to 100%",
         )),
     }
@@ -85,7 +85,7 @@ pub fn quantity(text: &str) -> Result<f64, Problem> {
         Ok(value)
     } else {
         Err(schema(
-            format!("`{text}` is no quantity"),
+            format!("`{text}` is not a valid quantity"),
             "write a number above 0 with a unit or none: 2G, 512Mi, 0.5, 500m",
         ))
     }
@@ -111,7 +111,7 @@ fn is_subdomain(text: &str) -> bool {
 pub fn namespace(text: &str) -> Result<String, Problem> {
     if !is_label(text, 63) {
         return Err(name(
-            format!("`{text}` is no name of a namespace"),
+            format!("`{text}` is not a valid namespace name"),
             "use 1 to 63 of a-z, 0-9 and `-`, with a letter or digit at both ends",
         ));
     }
@@ -128,7 +128,7 @@ pub fn object_name(text: &str) -> Result<String, Problem> {
         return Ok(text.to_owned());
     }
     Err(name(
-        format!("`{text}` is no name of a Kubernetes object"),
+        format!("`{text}` is not a valid Kubernetes object name"),
         "use up to 253 of a-z, 0-9, `-` and `.`, with a letter or digit at both ends",
     ))
 }
@@ -152,7 +152,7 @@ pub fn label_key(text: &str) -> Result<String, Problem> {
         return Ok(text.to_owned());
     }
     Err(name(
-        format!("`{text}` is no key of a label"),
+        format!("`{text}` is not a valid label key"),
         "use up to 63 letters, digits, `-`, `_` and `.`, with a domain and a slash before them or without",
     ))
 }
@@ -163,7 +163,7 @@ pub fn label_value(text: &str) -> Result<String, Problem> {
         return Ok(text.to_owned());
     }
     Err(name(
-        format!("`{text}` is no value of a label"),
+        format!("`{text}` is not a valid label value"),
         "use up to 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
     ))
 }

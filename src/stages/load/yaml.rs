@@ -159,7 +159,7 @@ fn version(kind: &str) -> &'static str {
 fn merge_conflict(source: &Source) -> Option<Problem> {
     let index = source.text.lines().position(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))?;
     Some(
-        Problem::new(Category::Syntax, "there is an unresolved merge conflict")
+        Problem::new(Category::Syntax, "unresolved merge conflict")
             .at(source, index + 1, 0, 0)
             .hint("keep one side, and remove the lines with <<<<<<<, ======= and >>>>>>>"),
     )
@@ -188,63 +188,63 @@ fn problem(source: &Source, error: &serde_saphyr::Error) -> Problem {
     let place = error.location().map(Place::from).unwrap_or_default();
     let schema = |message: String| Problem::new(Category::Schema, message);
     let plain = || UserMessageFormatter.format_message(error).into_owned();
-    let found = match error {
-        Error::AliasError { error, .. } => {
-            let mut problem = problem(source, error);
-            problem.location = place_in(source, place, Problem::new(Category::Syntax, "")).location;
-            return problem;
-        }
-        Error::SerdeUnknownField { field, expected, .. } => return unknown_field(source, place, field, expected),
-        Error::SerdeMissingField { field, .. } => missing_field(field),
-        Error::SerdeUnknownVariant { variant, expected, .. } => {
-            schema(format!("`{variant}` is not allowed here")).hint(suggest::hint(variant, expected.iter().copied()))
-        }
-        Error::DuplicateMappingKey { key, .. } => {
-            let tree = Tree::of(&source.text);
-            let first = tree.and_then(|tree| tree.first_line(tree.offset(place)?));
-            duplicate(key.as_deref().unwrap_or("?"), first)
-        }
-        Error::Unexpected { expected, .. } => unexpected(source, place, expected),
-        Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
-            schema("a single word is expected here".to_owned())
-                .hint("write one of the words that the documentation lists")
-        }
-        Error::MultipleDocuments { .. } => schema("the file holds several YAML documents".to_owned())
-            .hint("write a file for each: its path is its identity"),
-        Error::NullIntoString { .. } => schema("a text is expected here, not nothing".to_owned())
-            .hint("write a value, in quotes if it is `null` or `~`, or remove the line"),
-        Error::InvalidBooleanStrict { .. } => schema("true or false is expected here".to_owned())
-            .hint("write `true` or `false`, not `yes`, `on` or a number"),
-        Error::InvalidScalar { .. } => schema("a whole number is expected here".to_owned())
-            .hint("write digits only, without a sign, a leading zero or a unit"),
-        Error::UnsupportedTag { tag, .. } => {
-            Problem::new(Category::Syntax, format!("the YAML tag `{tag}` is not supported")).hint("remove it")
-        }
-        Error::Budget { .. }
-        | Error::AliasReplayLimitExceeded { .. }
-        | Error::AliasExpansionLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => {
-            Problem::new(Category::Syntax, "the file is too large or too deep, aliases expanded")
-                .hint("split it, and use fewer aliases")
-        }
-        Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            Problem::new(Category::Syntax, "this alias is inside of what it stands for").hint("remove the alias")
-        }
-        Error::UnknownAnchor { .. } => Problem::new(Category::Syntax, "this alias has no anchor before it")
-            .hint("define it with `&name`, or write the value in quotes if it is meant to begin with `*`"),
-        Error::TaggedScalarCannotDeserializeIntoString { .. }
-        | Error::SerdeInvalidType { .. }
-        | Error::SerdeInvalidValue { .. }
-        | Error::SerdeInvalidLength { .. }
-        | Error::Message { .. } => schema(plain()),
-        _ => {
-            if let Some(problem) = leading_tab(source, place.line, place.line + 1, "") {
+    let found =
+        match error {
+            Error::AliasError { error, .. } => {
+                let mut problem = problem(source, error);
+                problem.location = place_in(source, place, Problem::new(Category::Syntax, "")).location;
                 return problem;
             }
-            Problem::new(Category::Syntax, format!("this is no YAML: {}", plain()))
-                .hint("look at quotes, colons and indentation at and before this place")
-        }
-    };
+            Error::SerdeUnknownField { field, expected, .. } => return unknown_field(source, place, field, expected),
+            Error::SerdeMissingField { field, .. } => missing_field(field),
+            Error::SerdeUnknownVariant { variant, expected, .. } => schema(format!("`{variant}` is not allowed here"))
+                .hint(suggest::hint(variant, expected.iter().copied())),
+            Error::DuplicateMappingKey { key, .. } => {
+                let tree = Tree::of(&source.text);
+                let first = tree.and_then(|tree| tree.first_line(tree.offset(place)?));
+                duplicate(key.as_deref().unwrap_or("?"), first)
+            }
+            Error::Unexpected { expected, .. } => unexpected(source, place, expected),
+            Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
+                schema("expected a single word".to_owned()).hint("write one of the words that the documentation lists")
+            }
+            Error::MultipleDocuments { .. } => schema("the file contains multiple YAML documents".to_owned())
+                .hint("write a file for each: its path is its identity"),
+            Error::NullIntoString { .. } => schema("expected a string, found nothing".to_owned())
+                .hint("write a value, in quotes if it is `null` or `~`, or remove the line"),
+            Error::InvalidBooleanStrict { .. } => {
+                schema("expected true or false".to_owned()).hint("write `true` or `false`, not `yes`, `on` or a number")
+            }
+            Error::InvalidScalar { .. } => schema("expected an integer".to_owned())
+                .hint("write digits only, without a sign, a leading zero or a unit"),
+            Error::UnsupportedTag { tag, .. } => {
+                Problem::new(Category::Syntax, format!("the YAML tag `{tag}` is not supported")).hint("remove it")
+            }
+            Error::Budget { .. }
+            | Error::AliasReplayLimitExceeded { .. }
+            | Error::AliasExpansionLimitExceeded { .. }
+            | Error::AliasReplayStackDepthExceeded { .. } => {
+                Problem::new(Category::Syntax, "the file is too large or too deep, aliases expanded")
+                    .hint("split it, and use fewer aliases")
+            }
+            Error::RecursiveReferencesRequireWeakTypes { .. } => {
+                Problem::new(Category::Syntax, "this alias refers to a value that contains it").hint("remove the alias")
+            }
+            Error::UnknownAnchor { .. } => Problem::new(Category::Syntax, "this alias has no anchor before it")
+                .hint("define it with `&name`, or write the value in quotes if it is meant to begin with `*`"),
+            Error::TaggedScalarCannotDeserializeIntoString { .. }
+            | Error::SerdeInvalidType { .. }
+            | Error::SerdeInvalidValue { .. }
+            | Error::SerdeInvalidLength { .. }
+            | Error::Message { .. } => schema(plain()),
+            _ => {
+                if let Some(problem) = leading_tab(source, place.line, place.line + 1, "") {
+                    return problem;
+                }
+                Problem::new(Category::Syntax, format!("invalid YAML: {}", plain()))
+                    .hint("check quotes, colons and indentation at and before this position")
+            }
+        };
     place_in(source, place, found)
 }
 
@@ -264,18 +264,18 @@ fn fault(error: &serde_saphyr::Error) -> (Fault, Place) {
 }
 
 fn missing_field(field: &str) -> Problem {
-    Problem::new(Category::Schema, format!("the field `{field}` is missing")).hint(format!("add `{field}: …` here"))
+    Problem::new(Category::Schema, format!("missing field `{field}`")).hint(format!("add `{field}: …` here"))
 }
 
 /// A key that is in a mapping twice.
 pub fn duplicate(key: &str, first: Option<usize>) -> Problem {
-    let first = first.map(|line| format!(", first in line {line}")).unwrap_or_default();
-    Problem::new(Category::Schema, format!("the key `{key}` is there twice{first}")).hint("keep one of them")
+    let first = first.map(|line| format!(" (first defined on line {line})")).unwrap_or_default();
+    Problem::new(Category::Schema, format!("duplicate key `{key}`{first}")).hint("keep one of them")
 }
 
 fn unknown_field(source: &Source, place: Place, field: &str, expected: &[&str]) -> Problem {
     if SECRETS.iter().any(|secret| secret.eq_ignore_ascii_case(field)) {
-        let message = format!("credentials do not belong into Git, as in `{field}`");
+        let message = format!("do not put credentials in Git (field `{field}`)");
         let mut problem = place_in(source, place, credentials(message));
         problem.source = None;
         return problem;
@@ -292,14 +292,14 @@ fn unexpected(source: &Source, place: Place, expected: &str) -> Problem {
     let line = source.text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
     let rest: String = line.chars().skip(place.column.saturating_sub(1)).collect();
     let (what, hint) = match expected {
-        "string scalar" => ("a text", "write one value, in quotes if it holds special characters"),
+        "string scalar" => ("a string", "write one value, in quotes if it holds special characters"),
         "sequence start" if rest.starts_with('-') => ("a list", "write a space after the dash"),
         "sequence start" => ("a list", "write each item on a line of its own, after `- `"),
         "mapping start" if rest.split_whitespace().next().is_some_and(|word| word.trim_matches(':').contains(':')) => {
             ("a mapping", "write a space after the colon")
         }
         "mapping start" => ("a mapping", "write `key: value` lines here"),
-        _ => ("something else", "look at the example of this kind of file"),
+        _ => ("another kind of value", "look at the example of this kind of file"),
     };
-    Problem::new(Category::Schema, format!("{what} is expected here")).hint(hint)
+    Problem::new(Category::Schema, format!("expected {what}")).hint(hint)
 }

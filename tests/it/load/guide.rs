@@ -12,7 +12,7 @@ use super::snapshot;
 
 const INTRODUCTION: &str = "# What larder says about mistakes
 
-This page is made by a test from the files in `tests/cases/load`; `UPDATE=1 cargo test --test it load::` writes it anew.
+This page is made by a test from the files in `tests/cases/load`; `UPDATE=1 cargo test --test it load::` regenerates it.
 
 Every message names the file, line and column, shows the line, says what is expected and what to do. All that is wrong with
 a file is told at once, and a broken file changes nothing for any other. `larder validate --output` prints the same as
@@ -25,7 +25,7 @@ const SECTIONS: [(&str, &str, &str); 16] = [
     ("Many mistakes in one file", "structure", "environments/t/all-at-once.yaml"),
     ("Values that do not fit", "schema", "environments/t/many-at-once.yaml"),
     ("A misspelled field", "schema", "environments/t/c18-unknown.yaml"),
-    ("A key that is there twice", "schema", "environments/t/c12-duplicate.yaml"),
+    ("A duplicate key", "schema", "environments/t/c12-duplicate.yaml"),
     ("A space is missing", "schema", "environments/t/no-space-after-colon.yaml"),
     ("A tab as indentation", "syntax", "environments/t/c18-tab-first.yaml"),
     ("A quote is not closed", "syntax", "environments/t/unclosed-quote.yaml"),
@@ -34,8 +34,8 @@ const SECTIONS: [(&str, &str, &str); 16] = [
     ("A reference in upper case", "references", "environments/t/a17-upper-case.yaml"),
     ("A password in Git", "structure", "environments/t/credentials-and-more.yaml"),
     ("A file that SOPS encrypted", "secrets", "environments/t/c15-sops.yaml"),
-    ("A pool that there is not", "schema", "environments/t/pool-unknown.yaml"),
-    ("A lint that there is not", "lints", "environments/t/e.yaml"),
+    ("An unknown pool", "schema", "environments/t/pool-unknown.yaml"),
+    ("An unknown lint", "lints", "environments/t/e.yaml"),
     ("Valid, but likely a mistake", "lints", "environments/t/a.yaml"),
     ("Warnings about larder.yaml", "lints-pools", "larder.yaml"),
 ];

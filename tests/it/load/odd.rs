@@ -35,6 +35,23 @@ fn line_ends_and_byte_order_marks_do_not_matter() {
     assert!(category == Category::Syntax && text.contains("a.yaml:8:1"), "{text}");
 }
 
+/// What is reported of a pass must fit an object of Kubernetes.
+#[test]
+fn problems_are_few_and_the_rest_are_counted() {
+    let unknown: String = (0..20).map(|field| format!("  field{field}: 1\n")).collect();
+    let text = format!("{ENVIRONMENT}{unknown}");
+    let files: Vec<(String, &[u8])> =
+        (0..1500).map(|number| (format!("environments/t/e{number}.yaml"), text.as_bytes())).collect();
+    let environments = load_with(files.iter().map(|(path, bytes)| (path.as_str(), *bytes))).environments;
+    let failures: Vec<_> = environments.values().filter_map(|result| result.as_ref().err()).collect();
+    assert_eq!(failures.len(), 1500);
+    let total: usize = failures.iter().map(|failure| failure.problems().len()).sum();
+    assert!(total <= 3500, "{total}");
+    let last = failures.last().unwrap().problems();
+    assert_eq!(last.len(), 2);
+    assert_eq!(last[1].message, "and 19 more problems");
+}
+
 #[test]
 fn bombs_are_refused() {
     // C6, C7, C18

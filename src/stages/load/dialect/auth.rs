@@ -39,8 +39,8 @@ impl Given {
             (None, Some(username)) => username.place,
         };
         let message = match self.password {
-            Some(_) => "there is a password in the file, and credentials do not belong into Git",
-            None => "there is a user name in the file, and credentials do not belong into Git",
+            Some(_) => "the file contains a password; do not put credentials in Git",
+            None => "the file contains a user name; do not put credentials in Git",
         };
         let changed =
             if self.password.is_some() { "; change the password as well, since the history keeps it" } else { "" };

@@ -78,45 +78,16 @@ pub struct ImageEntry {
     pub name: Located<String>,
     /// What to pull: `host/path:tag`.
     pub image: Located<String>,
-    /// Which tags are followed; none: this very tag. It is checked, and then refused: following versions comes with a
-    /// later release.
+    /// Which tags are followed. Not supported yet: an image with a policy is refused.
     #[serde(default)]
-    pub policy: Option<Located<Policy>>,
+    #[schemars(schema_with = "super::anything")]
+    pub policy: Option<Located<Value>>,
     /// A Secret of the tenant's namespace with registry credentials.
     #[serde(default)]
     pub pull_secret: Option<Located<String>>,
     /// Platforms that the image must be made for.
     #[serde(default)]
     pub platforms: Option<Vec<Located<String>>>,
-}
-
-/// Which tags of an image's repository are followed: `semver`, or `pattern` with `order`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(extend("oneOf" = [{"required": ["semver"]}, {"required": ["pattern", "order"]}]))]
-pub struct Policy {
-    /// A range of versions as Cargo writes it, such as `~2026.11` or `>=1.2, <2`: the highest tag in it.
-    #[serde(default)]
-    pub semver: Option<Located<String>>,
-    /// A regular expression (of the Rust crate `regex`) with named groups, such as `^cuda12-(?<n>\d+)$`: of the tags
-    /// that match it, the one whose groups are the last in `order`.
-    #[serde(default)]
-    pub pattern: Option<Located<String>>,
-    /// How the named groups of `pattern` are compared, the first group first.
-    #[serde(default)]
-    pub order: Option<Located<Order>>,
-}
-
-/// How the parts of tags are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Order {
-    /// As whole numbers: 9 before 10.
-    Numeric,
-    /// As text: 10 before 9.
-    Alphabetical,
-    /// As versions: 1.9.0 before 1.10.0.
-    Semver,
 }
 
 /// Resources for the spawn menu, as KubeSpawner names them.

@@ -40,7 +40,7 @@ pub struct DockerAuthSpec {
     /// Refused, like the password that it comes with.
     #[serde(default)]
     pub username: Option<Located<String>>,
-    /// Refused: credentials do not belong into Git.
+    /// Refused: credentials must not be committed to Git.
     #[serde(default)]
     pub password: Option<Located<String>>,
     /// Not used.
