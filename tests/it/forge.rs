@@ -1,5 +1,6 @@
 //! Pull requests, comments and commit statuses at a real Gitea, with the real two-node cluster.
 
+mod ci;
 pub(crate) mod gitea;
 pub(crate) mod hosted;
 mod plan;
