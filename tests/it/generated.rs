@@ -51,6 +51,16 @@ fn generated_files_are_current() {
     assert!(stale.is_empty(), "run `UPDATE=1 cargo test --test it generated`:\n{}", stale.join("\n"));
 }
 
+#[test]
+fn every_document_has_its_row() {
+    let page = read("docs/reference/output.md");
+    for (name, schema) in larder::cli::json::schemas() {
+        let kind = schema["properties"]["kind"]["const"].as_str().unwrap();
+        let row = format!("| `{kind}` | [{name}.json](../schema/output/{name}.json) |");
+        assert!(page.contains(&row), "docs/reference/output.md has no row with {row}");
+    }
+}
+
 /// A schema, as a validator that is not ours reads it.
 struct Validator(boon::Schemas, boon::SchemaIndex);
 
