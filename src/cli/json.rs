@@ -153,7 +153,7 @@ impl Problem {
     }
 
     /// All problems of one owner.
-    pub(super) fn of(owner: impl ToString, failure: &failure::Failure) -> Vec<Self> {
+    pub(super) fn of(owner: &impl ToString, failure: &failure::Failure) -> Vec<Self> {
         let owner = owner.to_string();
         let problems = failure.problems().iter();
         problems.map(|problem| Self { owner: Some(owner.clone()), ..Self::error(problem) }).collect()
