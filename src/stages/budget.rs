@@ -31,46 +31,101 @@ pub fn decide(
 }
 
 /// Whether all of `removed` may go, of the environments that are there (`existing`), while Git has `present`: a tenant
-/// whose only environment gets another name keeps one, so that is no removal of a whole tenant.
+/// whose only environment gets another name keeps one, so its last environment is not removed.
+///
+/// Each tenant has a budget of its own, so that one tenant never stops another. Removals that `prune` confirms count
+/// neither as removed nor as existing.
 ///
 /// # Errors
-/// When removals that `prune` does not confirm are more than its budget (one is always within it), or would leave a
-/// tenant with none of its environments. The error lists the unconfirmed ones: none of these may be removed, while
-/// confirmed ones still may. Confirmed removals count neither as removed nor as existing.
+/// The environments that stay, and why: those of tenants that would lose all they have, or more than their share (one is
+/// always within it); and those that are within it only because one always is, when these are too many of all together.
 pub fn decide_beside(
     existing: &BTreeSet<EnvironmentId>,
     removed: &BTreeSet<EnvironmentId>,
     present: &BTreeSet<EnvironmentId>,
     prune: &Prune,
 ) -> Result<(), Box<Blocked>> {
-    let confirmed = |id: &EnvironmentId| prune.confirmed.iter().any(|confirmed| confirmed.covers(id));
-    let unconfirmed: BTreeSet<&EnvironmentId> = removed.iter().filter(|id| !confirmed(id)).collect();
-    if unconfirmed.is_empty() {
-        return Ok(());
+    let shares = shares(existing, removed, present, prune);
+    let exceeds = |count: usize, of: usize| count * 100 > of * usize::from(prune.budget);
+    let (mut emptied, mut over, mut single) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for (tenant, share) in shares.iter().filter(|(_, share)| !share.removed.is_empty()) {
+        match share.removed.len() {
+            _ if !share.keeps => emptied.insert(*tenant),
+            count if !exceeds(count, share.counted) => false,
+            1 => single.insert(*tenant),
+            _ => over.insert(*tenant),
+        };
     }
-    let counted = existing.iter().filter(|id| !removed.contains(id) || unconfirmed.contains(id)).count();
-    let kept: BTreeSet<&Name> =
-        existing.union(present).filter(|id| !removed.contains(id)).map(|id| &id.tenant).collect();
-    let emptied: BTreeSet<&Name> =
-        unconfirmed.iter().map(|id| &id.tenant).filter(|tenant| !kept.contains(tenant)).collect();
+    let all = shares.values().map(|share| share.counted).sum();
+    if single.len() < 2 || !exceeds(single.len(), all) {
+        single.clear();
+    }
 
-    let count = unconfirmed.len();
-    let over = count > 1 && count * 100 > counted * usize::from(prune.budget);
-    let names = listed(unconfirmed.iter().map(ToString::to_string));
-    let message = if over {
-        format!(
-            "{count} of {counted} environments would be removed, more than the budget of {} %: {names}",
-            prune.budget
-        )
-    } else if emptied.is_empty() {
-        return Ok(());
-    } else {
+    let mut reasons = Vec::new();
+    if !emptied.is_empty() {
         let tenants = listed(emptied.iter().map(|tenant| format!("`{tenant}`")));
         let all = if emptied.len() == 1 { "tenant" } else { "tenants" };
-        format!("all environments of the {all} {tenants} would be removed: {names}")
-    };
-    let problem = Problem::new(Category::Budget, message).in_file("larder.yaml").hint(hint(&unconfirmed, &emptied));
-    Err(Box::new(Blocked { environments: unconfirmed.into_iter().cloned().collect(), problem }))
+        reasons.push(format!("all environments of the {all} {tenants} would be removed"));
+    }
+    if !over.is_empty() {
+        let counts = over.iter().filter_map(|tenant| Some((tenant, shares.get(tenant)?)));
+        let counts = counts
+            .map(|(tenant, share)| format!("{} of {} environments of `{tenant}`", share.removed.len(), share.counted));
+        let counts = listed(counts.collect::<Vec<_>>().into_iter());
+        reasons.push(format!("{counts} would be removed, more than the budget of {} %", prune.budget));
+    }
+    if !single.is_empty() {
+        let (count, budget) = (single.len(), prune.budget);
+        reasons.push(format!(
+            "one environment of each of {count} tenants, {count} of {all} in all, would be removed, more than the budget of {budget} %"
+        ));
+    }
+    let blocked = emptied.iter().chain(&over).chain(&single).filter_map(|tenant| shares.get(tenant));
+    let environments: BTreeSet<&EnvironmentId> = blocked.flat_map(|share| &share.removed).copied().collect();
+    if environments.is_empty() {
+        return Ok(());
+    }
+    let names = listed(environments.iter().map(ToString::to_string));
+    let problem = Problem::new(Category::Budget, format!("{}: {names}", reasons.join("; ")))
+        .in_file("larder.yaml")
+        .hint(hint(&environments, &emptied));
+    Err(Box::new(Blocked { environments: environments.into_iter().cloned().collect(), problem }))
+}
+
+/// A tenant's part of the removals.
+#[derive(Default)]
+struct Share<'a> {
+    /// Unconfirmed removals.
+    removed: BTreeSet<&'a EnvironmentId>,
+    /// The environments there are, without confirmed removals.
+    counted: usize,
+    /// Whether any of its environments stays, or is new in Git.
+    keeps: bool,
+}
+
+fn shares<'a>(
+    existing: &'a BTreeSet<EnvironmentId>,
+    removed: &'a BTreeSet<EnvironmentId>,
+    present: &'a BTreeSet<EnvironmentId>,
+    prune: &Prune,
+) -> BTreeMap<&'a Name, Share<'a>> {
+    let confirmed = |id: &EnvironmentId| prune.confirmed.iter().any(|confirmed| confirmed.covers(id));
+    let mut shares: BTreeMap<&Name, Share<'_>> = BTreeMap::new();
+    for id in existing.union(removed) {
+        let share = shares.entry(&id.tenant).or_default();
+        let goes = removed.contains(id);
+        share.keeps |= !goes;
+        if !goes || !confirmed(id) {
+            share.counted += usize::from(existing.contains(id));
+        }
+        if goes && !confirmed(id) {
+            share.removed.insert(id);
+        }
+    }
+    for id in present.difference(removed) {
+        shares.entry(&id.tenant).or_default().keeps = true;
+    }
+    shares
 }
 
 /// `a, b, c and 7 more`.

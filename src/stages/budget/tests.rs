@@ -1,4 +1,4 @@
-//! How much may go at once (T22a).
+//! How much may go at once.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn decisions() {
         ("1 research", "1 research", "teaching/new", "", "1 research"),
         ("10 research", "10 research", "100 teaching research/new", "", "10 research"),
         ("100 research 1 teaching", "1 teaching", "", "", "1 teaching"),
-        ("100 research 1 teaching", "1 teaching 1 research", "", "", "1 teaching 1 research"),
+        ("100 research 1 teaching", "1 teaching 1 research", "", "", "1 teaching"),
         ("100 research 1 teaching", "1 teaching 1 research", "", "teaching/*", ""),
         ("10 research", "10 research", "", "research/*", ""),
         ("10 research", "4 research", "", "research/e0", "research/e1 research/e2 research/e3"),
@@ -65,6 +65,17 @@ fn decisions() {
             "research/e9",
         ),
         ("0 research", "0 research", "", "", ""),
+        // A tenant over its budget stops no other.
+        ("10 alpha 2 beta", "5 alpha 1 beta", "", "", "5 alpha"),
+        ("10 alpha 10 beta", "10 alpha 3 beta", "", "", "10 alpha"),
+        ("100 alpha 2 beta", "30 alpha 1 beta", "", "", ""),
+        // One of each of many tenants is much of all, and then these wait, and nobody else.
+        ("2 a 2 b 2 c", "1 a 1 b 1 c", "", "", "1 a 1 b 1 c"),
+        ("2 a 2 b 2 c 10 d", "1 a 1 b 1 c 3 d", "", "", ""),
+        ("2 a 2 b 2 c 10 d", "1 a 1 b 1 c 4 d", "", "", "4 d"),
+        ("2 a 2 b 2 c 5 d", "1 a 1 b 1 c 1 d", "", "", ""),
+        ("2 a 2 b 2 c 3 d", "1 a 1 b 1 c 1 d", "", "", "1 a 1 b 1 c 1 d"),
+        ("2 a 2 b 2 c", "1 a 1 b 1 c", "", "a/e0 b/*", ""),
     ];
     for (existing, removed, present, confirmed, blocked) in cases {
         let decision = decide_beside(&set(existing), &set(removed), &set(present), &prune(confirmed));
@@ -86,7 +97,8 @@ fn the_message_names_the_removals_and_the_hint_how_to_confirm_them() {
     assert_eq!(blocked.problem.category, Category::Budget);
     assert_eq!(
         blocked.problem.message,
-        "6 of 7 environments would be removed, more than the budget of 30 %: \
+        "all environments of the tenant `teaching` would be removed; \
+         4 of 5 environments of `research` would be removed, more than the budget of 30 %: \
          research/e0, research/e1, research/e2 and 3 more"
     );
     assert_eq!(
@@ -99,6 +111,12 @@ fn the_message_names_the_removals_and_the_hint_how_to_confirm_them() {
     );
     let last = decide(&set("50 research 1 teaching"), &set("1 teaching"), &prune("")).unwrap_err();
     assert_eq!(last.problem.message, "all environments of the tenant `teaching` would be removed: teaching/e0");
+    let each = decide(&set("2 a 2 b 2 c"), &set("1 a 1 b 1 c"), &prune("")).unwrap_err();
+    assert_eq!(
+        each.problem.message,
+        "one environment of each of 3 tenants, 3 of 6 in all, would be removed, more than the budget of 30 %: \
+         a/e0, b/e0, c/e0"
+    );
     let many = decide(&set("200 research"), &set("199 research"), &prune("")).unwrap_err();
     assert!(many.problem.hint.unwrap().ends_with("\n      # and 149 more"));
 }
