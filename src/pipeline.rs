@@ -262,7 +262,11 @@ pub async fn compare<C: Cluster>(
     let needs_version = manifests.values().flatten().flatten().any(|manifest| render::needs_server(manifest).is_some());
     let version = if needs_version { cluster.server_version().await } else { None };
     let manifests = render::for_server(manifests, version);
-    let inventory = cluster.inventory().await?;
+    let plan::Owned { inventory, foreign } = plan::owned(cluster.inventory().await?, &environments.settings);
+    if let Some(first) = foreign.first() {
+        let objects = foreign.len();
+        tracing::warn!(objects, %first, "ignoring objects that are not in the namespace of the tenant they name");
+    }
     let held = held(environments, change, &inventory);
     let manifests = plan::hold_records(manifests, &inventory, &change.lock, &held, &environments.settings.prune);
     let suspects = plan::suspects(&manifests, &inventory, &held);

@@ -120,8 +120,8 @@ pub enum LockMode {
 /// What may be deleted without a word, and what a commit has confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prune {
-    /// The largest share of environments that one pass removes, in percent. One environment is always allowed unless it
-    /// is its tenant's last.
+    /// The largest share of a tenant's environments that one pass removes, in percent. One environment is always allowed
+    /// unless it is its tenant's last; tenants that remove one beyond their share may together remove this share of all.
     pub budget: u8,
     /// Removals that somebody has confirmed in `larder.yaml`; these never count.
     pub confirmed: Vec<Confirmed>,
@@ -142,6 +142,14 @@ impl Confirmed {
         match self {
             Self::Environment(confirmed) => confirmed == id,
             Self::Tenant(tenant) => *tenant == id.tenant,
+        }
+    }
+
+    /// The tenant that loses something.
+    pub fn tenant(&self) -> &Name {
+        match self {
+            Self::Environment(id) => &id.tenant,
+            Self::Tenant(tenant) => tenant,
         }
     }
 }

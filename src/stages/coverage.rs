@@ -21,7 +21,12 @@ use crate::model::{
 /// like its manifest yet is not current.
 pub fn coverage(lock: &Lock, manifests: &Manifests, observation: &Observation) -> BTreeMap<EnvironmentId, Coverage> {
     let mut pullers: BTreeMap<&Owner, Vec<&PullerState>> = BTreeMap::new();
-    for puller in &observation.pullers {
+    let namespaces = namespaces(manifests);
+    // Anyone can make an object in a namespace of their own that names this owner.
+    let is_in_place = |puller: &&PullerState| {
+        namespaces.get(puller.owner.tenant()).is_none_or(|namespace| puller.id.namespace == *namespace)
+    };
+    for puller in observation.pullers.iter().filter(is_in_place) {
         pullers.entry(&puller.owner).or_default().push(puller);
     }
     let mut pods: BTreeMap<&str, Vec<&PullerPod>> = BTreeMap::new();
@@ -37,6 +42,12 @@ pub fn coverage(lock: &Lock, manifests: &Manifests, observation: &Observation) -
             (id.clone(), of_environment(lockfile, current, &shown))
         })
         .collect()
+}
+
+/// The namespace of each tenant that anything is rendered for.
+fn namespaces(manifests: &Manifests) -> BTreeMap<&Name, &str> {
+    let rendered = manifests.values().flatten().flatten().filter(|manifest| manifest.id.kind != Kind::Namespace);
+    rendered.map(|manifest| (manifest.owner.tenant(), manifest.id.namespace.as_str())).collect()
 }
 
 /// What the cluster shows of one environment.

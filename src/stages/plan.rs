@@ -1,12 +1,17 @@
 //! From manifests and what the target holds to what would be done to it.
 
 mod diff;
+mod owned;
 mod prune;
 mod records;
 #[cfg(test)]
 mod tests;
 
-pub use self::{diff::judge, records::hold_records};
+pub use self::{
+    diff::judge,
+    owned::{Owned, owned},
+    records::hold_records,
+};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -41,8 +41,11 @@ impl KubeCluster {
         })
         .await?;
         let ours = |pod: &Pod| {
-            let owners = pod.metadata.owner_references.iter().flatten();
-            owners.into_iter().any(|owner| observation.pullers.iter().any(|puller| puller.uid == owner.uid))
+            let metadata = &pod.metadata;
+            let mut owners = metadata.owner_references.iter().flatten();
+            // A pod of another namespace can name any uid.
+            let is_beside = |puller: &PullerState| metadata.namespace.as_deref() == Some(puller.id.namespace.as_str());
+            owners.any(|owner| observation.pullers.iter().any(|puller| puller.uid == owner.uid && is_beside(puller)))
         };
         let mut pods = Vec::new();
         self.each_page("/api/v1", "pods", PULLER_LABEL, |pod: Pod| {

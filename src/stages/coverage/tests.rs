@@ -153,6 +153,24 @@ fn a_container_that_stands_in_the_way_is_named() {
 }
 
 #[test]
+fn a_puller_in_another_namespace_is_not_the_environments() {
+    let new = pinned(REFERENCE, "new");
+    let mut forged = puller("forged", 50, &[&new]);
+    forged.id.namespace = "elsewhere".to_owned();
+    forged.observed = false;
+    let observation = Observation {
+        pullers: vec![puller("d", 1, &[&new]), forged],
+        pods: vec![
+            pod("d", "n1", &[(&new, Progress::Started)]),
+            pod("forged", "n2", &[(&new, Progress::Failed("no".to_owned()))]),
+        ],
+        nodes: two_ready(),
+    };
+    let coverage = judge(&lock(&[("a", REFERENCE, "new")]), &manifests(&["d"]), &observation);
+    assert_eq!(summary(&coverage), (true, vec!["1/1".to_owned()], vec![("n1".to_owned(), NodeState::Success, None)]));
+}
+
+#[test]
 fn an_image_is_matched_by_what_the_pod_pins() {
     // Two references with the same content are two containers; only the one that has started is proven.
     let (a, b) = (pinned(REFERENCE, "same"), pinned("docker.io/library/busybox:1.37", "same"));

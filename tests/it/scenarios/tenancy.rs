@@ -11,8 +11,12 @@ use super::{
 };
 
 fn apply(text: &str) {
+    apply_with(text, &[]);
+}
+
+fn apply_with(text: &str, more: &[&str]) {
     let mut kubectl = Command::new(kubectl_path());
-    kubectl.arg(config()).args(["apply", "--filename", "-"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    kubectl.arg(config()).args(["apply", "--filename", "-"]).args(more).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = kubectl.spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success(), "{text}");
@@ -50,6 +54,76 @@ fn a_tenants_objects_are_applied_in_its_name() {
     let writes = world.versions();
     assert!(world.pass(&[]).well);
     assert_eq!(world.versions(), writes, "a second pass writes nothing");
+}
+
+#[test]
+fn forged_objects_in_one_tenants_namespace_do_not_touch_another() {
+    let world = World::new("forged", &["alpha", "beta"]);
+    let image = world.image("notebook") + ":1";
+    world.push_images(&[], &[&image]);
+    let text = environment(&[("notebook", &image)], "");
+    let files = ["alpha/x", "beta/a", "beta/b"].map(|id| format!("environments/{id}.yaml"));
+    let files: Vec<(&str, &str)> = files.iter().map(|path| (path.as_str(), text.as_str())).collect();
+    world.commit(&files, "Add");
+    assert!(world.pass(&[]).well);
+
+    // An account that may write ConfigMaps in alpha's namespace, and nothing else.
+    let (instance, alpha) = (&world.id, world.namespace("alpha"));
+    apply(&format!(
+        "{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: mallory, namespace: {alpha}}}}}\n---\n\
+         {{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {{name: mallory, namespace: {alpha}}},\n\
+         rules: [{{apiGroups: [\"\"], resources: [configmaps], verbs: [get, create, patch, delete]}}]}}\n---\n\
+         {{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {{name: mallory, namespace: {alpha}}},\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: mallory}},\n\
+         subjects: [{{kind: ServiceAccount, name: mallory, namespace: {alpha}}}]}}\n"
+    ));
+    let mallory = format!("--as=system:serviceaccount:{alpha}:mallory");
+    let owners = ["beta", "beta/a", "beta/b", "beta/c", "beta/d", "beta/e", "unknown/x", "unknown"];
+    let mut forged = String::new();
+    for (index, owner) in owners.iter().enumerate() {
+        let name = format!("forged-{index}");
+        forged += &format!(
+            "---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: {alpha}, finalizers: [example.com/stay],\n\
+             labels: {{larder.dev/instance: {instance}}}, annotations: {{larder.dev/object: ConfigMap/{alpha}/{name},\n\
+             larder.dev/owner: {owner}}}}}}}\n"
+        );
+    }
+    apply_with(&forged, &[&mallory]);
+    kubectl(&["delete", "configmap", "-n", &alpha, &mallory, "--wait=false", "forged-1", "forged-3"]);
+
+    // Neither is beta's removal counted with them, nor is anything of theirs waited for, changed or deleted.
+    world.remove(&["environments/beta/b.yaml"], "Remove one of two");
+    let pass = world.pass(&[]);
+    for index in 0..owners.len() {
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        kubectl(&["patch", "configmap", "-n", &alpha, &format!("forged-{index}"), "--type=merge", "-p", patch]);
+    }
+    assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
+    assert!(pass.log.contains("ignoring objects"), "{}", pass.log);
+    assert!(world.puller("beta/a").is_some() && world.puller("beta/b").is_none());
+    kubectl(&["get", "configmap", "-n", &alpha, "forged-0", "forged-7"]);
+}
+
+#[test]
+fn a_tenant_over_its_removal_budget_stops_no_other() {
+    let world = World::new("budgets", &["alpha", "beta"]);
+    let image = world.image("notebook") + ":1";
+    world.push_images(&[], &[&image]);
+    let text = environment(&[("notebook", &image)], "");
+    let path = |id: &str| format!("environments/{id}.yaml");
+    let all: Vec<String> = (0..6).map(|n| path(&format!("alpha/e{n}"))).chain(["beta/a", "beta/b"].map(path)).collect();
+    world.commit(&all.iter().map(|path| (path.as_str(), text.as_str())).collect::<Vec<_>>(), "Add");
+    assert!(world.pass(&[]).well);
+
+    let gone: Vec<&str> = all.iter().skip(1).filter(|path| !path.contains("beta/a")).map(String::as_str).collect();
+    world.remove(&gone, "Remove five of alpha's and one of beta's");
+    let pass = world.pass(&[]);
+    assert!(!pass.well);
+    assert_eq!(pass.condition("alpha/e1"), "Blocked");
+    assert_eq!(pass.condition("beta/b"), "absent", "{:#}", pass.report);
+    assert!(world.puller("beta/b").is_none() && world.puller("alpha/e1").is_some());
+    let lock = world.git(&["ls-tree", "-r", "--name-only", "main", "lock/"]);
+    assert!(!lock.contains("beta/b") && lock.contains("alpha/e5"), "{lock}");
 }
 
 #[test]
