@@ -9,31 +9,25 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 
 mod hooks;
+mod listener;
 
 pub use hooks::{Hooks, SecretFile};
 
-/// Serves until `shutdown`. Fails only when the port cannot be had.
+/// Serves until `shutdown`.
+///
+/// # Errors
+/// When the port cannot be had.
 pub async fn serve(
     address: SocketAddr,
     metrics: Arc<Metrics>,
     shutdown: CancellationToken,
 ) -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind(address).await?;
-    let bound = listener.local_addr()?;
-    let app = router(metrics);
-    tokio::spawn(async move {
-        let stopped = axum::serve(listener, app).with_graceful_shutdown(shutdown.cancelled_owned()).await;
-        if let Err(error) = stopped {
-            tracing::error!(%error, "the HTTP server stopped");
-        }
-    });
-    Ok(bound)
+    listener::serve(address, router(metrics), listener::WHOLE_TIME, shutdown).await
 }
 
 fn router(metrics: Arc<Metrics>) -> Router {

@@ -3,6 +3,7 @@
 mod burst;
 mod gitea;
 mod hooks;
+mod listener;
 mod local;
 mod peer;
 mod registry;
