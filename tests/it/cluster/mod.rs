@@ -3,5 +3,6 @@
 mod changes;
 mod coverage;
 mod refusals;
+mod rights;
 mod watches;
 mod world;
