@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{CliError, Exit, Printer};
 use crate::{
     config::OutputFormat,
+    example,
     io::folder,
     model::{
         failure::{Category, Problem},
@@ -46,7 +47,8 @@ pub struct Import {
     /// The tenant that gets the environments.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_TENANT)]
     tenant: Name,
-    /// The environment repository's folder; with a larder.yaml in it, its pools are used.
+    /// The environment repository's directory. The pools and the tenant's limits of its larder.yaml are used; without one,
+    /// a small one is made.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
     /// Overwrite files that are there with other content.
@@ -86,6 +88,9 @@ impl Import {
         let inputs = self.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
         let imported = import(self.format, &inputs, &self.tenant, settings.as_ref());
         let mut files = Vec::new();
+        if settings.is_none() && !imported.files.is_empty() {
+            files.extend(self.begin()?);
+        }
         let mut errors = imported.problems.clone();
         for (path, text) in &imported.files {
             let state = self.write(path, text)?;
@@ -113,6 +118,23 @@ impl Import {
         }
         let snapshot = folder::snapshot(&self.into)?;
         Ok(Some(load::load(&snapshot)?.settings))
+    }
+
+    /// Makes the environment repository that is not there yet; files that are there stay as they are.
+    fn begin(&self) -> Result<Vec<Written>, CliError> {
+        let mut files = Vec::new();
+        for (path, bytes) in example::empty(&[self.tenant.as_str()]) {
+            let file = self.into.join(path);
+            if file.exists() {
+                continue;
+            }
+            if let Some(parent) = file.parent() {
+                fs::create_dir_all(parent).map_err(|error| CliError::io(parent.display(), &error))?;
+            }
+            fs::write(&file, bytes).map_err(|error| CliError::io(file.display(), &error))?;
+            files.push(Written { path: path.to_owned(), state: State::Made });
+        }
+        Ok(files)
     }
 
     fn write(&self, path: &str, text: &str) -> Result<State, CliError> {
@@ -150,14 +172,20 @@ impl Import {
         }
         results.errors.iter().for_each(|problem| printer.problem(problem));
         let left_out = imported.report.iter().filter(|line| line.to.is_none()).count();
-        printer.line(&format!("{} environments, {left_out} places left out", imported.files.len()));
+        let environments = imported.files.len();
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        printer.line(&format!(
+            "{environments} environment{}, {left_out} place{} left out",
+            plural(environments),
+            plural(left_out)
+        ));
         if imported.files.is_empty() {
             return;
         }
         let tenant = &self.tenant;
         match settings {
             None => printer.note(&format!(
-                "There is no larder.yaml in this folder: `larder init` makes one. Add under spec.tenants: `{tenant}: {{namespace: …}}`."
+                "The larder.yaml that was made puts the tenant {tenant} into a namespace of its name: change it to the one that users' servers run in."
             )),
             Some(settings) if !settings.tenants.contains_key(tenant) => {
                 printer.note(&format!("Add to larder.yaml under spec.tenants: `{tenant}: {{namespace: …}}`."));

@@ -13,16 +13,23 @@ use crate::{
 /// Make the files of a new environment repository, to look at and change
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder init environments && cd environments && git init && larder validate")]
+  larder init environments && cd environments && git init && larder validate
+  larder init --empty environments")]
 pub struct Init {
     /// The folder; it may exist, but none of the files may.
     #[arg(default_value = ".")]
     folder: PathBuf,
+    /// Write only `larder.yaml` and the schemas for editors, without the example's environments.
+    #[arg(long)]
+    empty: bool,
 }
 
 impl Init {
     pub(super) fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let files: Vec<_> = example::files().collect();
+        let files: Vec<_> = match self.empty {
+            true => example::empty(&[]),
+            false => example::files().map(|(path, bytes)| (path, bytes.to_vec())).collect(),
+        };
         if let Some((path, _)) = files.iter().find(|(path, _)| self.folder.join(path).exists()) {
             let path = self.folder.join(path);
             return Err(Problem::new(Category::Io, format!("{} exists already", path.display()))

@@ -124,16 +124,23 @@ impl fmt::Display for Strategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Resources {
     /// Memory, as the file writes it: `2G`, `512Mi`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Range>,
     /// CPUs, as the file writes them: `0.5`, `4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Range>,
+    /// Extended resources by name: `nvidia.com/gpu`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, String>,
 }
 
 /// What is promised and what is the most.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
     /// Promised.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub guarantee: Option<String>,
     /// The most.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! Objects as YAML for people: `larder render`, diffs and target folders.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// The value as block YAML with a final line break, keys sorted. Equal values give equal bytes.
@@ -7,13 +8,20 @@ use serde_json::Value;
 /// Strings are quoted only where a YAML 1.1 or 1.2 reader would take them for something else, texts of several lines
 /// are literal blocks, and no line is folded: an image reference stays on one line however long it is.
 pub fn to_yaml(value: &Value) -> String {
+    // JSON is YAML; nothing that a JSON value can hold is known to get here.
+    write(&sorted(value)).unwrap_or_else(|| format!("{value:#}\n"))
+}
+
+/// The same with the fields in the value's own order; nothing for what YAML cannot hold.
+pub fn to_ordered_yaml(value: &impl Serialize) -> String {
+    write(value).unwrap_or_default()
+}
+
+fn write(value: &impl Serialize) -> Option<String> {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let mut text = String::new();
-    match serde_saphyr::to_fmt_writer_with_options(&mut text, &sorted(value), options) {
-        Ok(()) => text,
-        // JSON is YAML; nothing that a JSON value can hold is known to get here.
-        Err(_) => format!("{value:#}\n"),
-    }
+    serde_saphyr::to_fmt_writer_with_options(&mut text, value, options).ok()?;
+    Some(text)
 }
 
 /// The value as JSON without white space, keys sorted: what digests are taken of.

@@ -81,6 +81,14 @@ pub fn load(snapshot: &Snapshot) -> Result<Environments, Failure> {
     read(snapshot, settings, everywhere, None)
 }
 
+/// Reads all but the settings, which are these.
+///
+/// # Errors
+/// When a template cannot be read.
+pub fn load_with(snapshot: &Snapshot, settings: Settings) -> Result<Environments, Failure> {
+    read(snapshot, settings, BTreeSet::new(), None)
+}
+
 /// Reads all but the settings, and of `last` nothing anew that is the same.
 fn read(
     snapshot: &Snapshot,

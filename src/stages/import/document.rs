@@ -1,6 +1,6 @@
 //! From text to trees: YAML or JSON of any shape within bounds, where a number keeps how it was written.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -47,11 +47,31 @@ pub enum Value {
     Map(Vec<(String, Node)>),
 }
 
-/// Reads the documents of a file; empty ones are left out.
+/// The documents of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Documents {
+    /// Their trees; empty documents have none.
+    pub trees: Vec<Node>,
+    /// Entries of mappings that a later one with the same key replaces, as Helm and most tools have it.
+    pub replaced: Vec<Replaced>,
+}
+
+/// An entry that does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// Its key.
+    pub key: String,
+    /// The line of its value.
+    pub line: usize,
+    /// The line of the value that counts.
+    pub by: usize,
+}
+
+/// Reads the documents of a file.
 ///
 /// # Errors
 /// When it is no YAML, or over a bound. The error shows no line of the file, since that could hold a secret.
-pub fn parse(input: &Input) -> Result<Vec<Node>, Problem> {
+pub fn parse(input: &Input) -> Result<Documents, Problem> {
     let text = input.text.strip_prefix('\u{feff}').unwrap_or(&input.text);
     if text.len() > MAX_BYTES {
         return Err(Problem::new(Category::Syntax, format!("the file is too large to be read: {} bytes", text.len()))
@@ -61,11 +81,15 @@ pub fn parse(input: &Input) -> Result<Vec<Node>, Problem> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: MAX_NODES * 4, max_depth: MAX_DEPTH },
         strict_booleans: true,
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
         with_snippet: false,
     };
     let documents = serde_saphyr::from_multiple_with_options::<Raw>(text, options)
         .map_err(|error| problem(input, error.without_snippet()))?;
-    Ok(documents.into_iter().map(|raw| raw.node(text)).filter(|node| node.value != Value::Null).collect())
+    let mut replaced = Vec::new();
+    let trees = documents.into_iter().map(|raw| raw.node(text, &mut replaced));
+    let trees = trees.filter(|node| node.value != Value::Null).collect();
+    Ok(Documents { trees, replaced })
 }
 
 fn problem(input: &Input, error: &serde_saphyr::Error) -> Problem {
@@ -83,11 +107,6 @@ fn problem(input: &Input, error: &serde_saphyr::Error) -> Problem {
         | Error::AliasReplayStackDepthExceeded { .. } => {
             Problem::new(Category::Syntax, "the file is too large or too deep, aliases expanded")
                 .hint("give a file with fewer aliases, or a part of it")
-        }
-        Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_deref().unwrap_or("?");
-            Problem::new(Category::Syntax, format!("the key `{key}` is in one mapping twice"))
-                .hint("remove the one that does not count; most tools take the last")
         }
         _ => {
             let message = UserMessageFormatter.format_message(cause).into_owned();
@@ -116,7 +135,7 @@ enum RawValue {
 }
 
 impl Raw {
-    fn node(self, text: &str) -> Node {
+    fn node(self, text: &str, replaced: &mut Vec<Replaced>) -> Node {
         let Spanned { value, defined, .. } = self.0;
         let source = || {
             let span = defined.span();
@@ -129,13 +148,31 @@ impl Raw {
             RawValue::Bool(value) => Value::Bool(value),
             RawValue::Number(number) => Value::Number(source().map_or(number, str::to_owned)),
             RawValue::Text(value) => Value::Text(value),
-            RawValue::List(items) => Value::List(items.into_iter().map(|item| item.node(text)).collect()),
-            RawValue::Map(entries) => {
-                Value::Map(entries.into_iter().map(|(key, value)| (key, value.node(text))).collect())
-            }
+            RawValue::List(items) => Value::List(items.into_iter().map(|item| item.node(text, replaced)).collect()),
+            RawValue::Map(entries) => Value::Map(distinct(entries, text, replaced)),
         };
         Node { value, line: usize::try_from(defined.line()).unwrap_or_default() }
     }
+}
+
+/// The entries of a mapping, of each key the last.
+fn distinct(entries: Vec<(String, Raw)>, text: &str, replaced: &mut Vec<Replaced>) -> Vec<(String, Node)> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut distinct: Vec<(String, Node)> = Vec::new();
+    for (key, value) in entries {
+        let node = value.node(text, replaced);
+        match places.get(&key).and_then(|place| distinct.get_mut(*place)) {
+            Some((_, old)) => {
+                replaced.push(Replaced { key, line: old.line, by: node.line });
+                *old = node;
+            }
+            None => {
+                places.insert(key.clone(), distinct.len());
+                distinct.push((key, node));
+            }
+        }
+    }
+    distinct
 }
 
 impl<'de> Deserialize<'de> for Raw {
@@ -214,11 +251,11 @@ impl<'de> Visitor<'de> for AnyVisitor {
 
 #[cfg(test)]
 mod tests {
-    use super::{Node, Value, parse};
+    use super::{Node, Replaced, Value, parse};
     use crate::stages::import::Input;
 
     fn parsed(text: &str) -> Vec<Node> {
-        parse(&Input { name: "f".to_owned(), text: text.to_owned() }).unwrap()
+        parse(&Input { name: "f".to_owned(), text: text.to_owned() }).unwrap().trees
     }
 
     fn at<'a>(node: &'a Node, path: &[&str]) -> &'a Node {
@@ -252,6 +289,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_key_that_is_there_twice_the_last_counts() {
+        let input =
+            Input { name: "f".to_owned(), text: "a: 1\nb: 2\na: {c: 3}\nd: &d {x: 1}\ne: {<<: *d, x: 2}\n".to_owned() };
+        let found = parse(&input).unwrap();
+        assert_eq!(at(&found.trees[0], &["a", "c"]).value, Value::Number("3".to_owned()));
+        assert_eq!(found.replaced, [Replaced { key: "a".to_owned(), line: 1, by: 3 }]);
+    }
+
+    #[test]
     fn json_and_several_documents() {
         assert_eq!(parsed("{\n\t\"a\": [1, null, \"x\\u00e9\"],\n\t\"b\": true\n}\n").len(), 1);
         assert_eq!(parsed("---\na: 1\n---\n# nothing\n---\nb: 2\n").len(), 2);
@@ -268,7 +314,6 @@ mod tests {
         for (text, expected) in [
             (bomb.as_str(), "too large or too deep"),
             (&"[".repeat(1000), "limit exceeded"),
-            ("a: 1\na: 2\n", "the key `a` is in one mapping twice"),
             ("password: \"hunter2\n", "neither YAML nor JSON"),
             ("a: *nothing", "neither YAML nor JSON"),
         ] {

@@ -1,11 +1,12 @@
 //! From drafts to files: final names, pools, and the check that each file is valid.
 
+use std::collections::BTreeMap;
+
 use crate::model::{
-    batch::failed,
-    environment::Placement,
-    failure::Failure,
-    name::{EnvironmentId, Name},
-    settings::Settings,
+    batch::{Batch, failed},
+    environment::{Environment, Placement},
+    name::Name,
+    settings::{Settings, Tenant},
     snapshot::{Entry, Snapshot},
 };
 
@@ -23,13 +24,17 @@ pub fn finish(collected: Collected, tenant: &Name, settings: Option<&Settings>) 
     let wanted: Vec<_> = drafts.iter().map(|draft| (draft.name.clone(), draft.source.clone())).collect();
     let named: Vec<(String, Draft)> = names::qualify(&wanted).into_iter().zip(drafts).collect();
     let mut imported = Imported { problems, ..Imported::default() };
-    let invalid = check(&named, tenant);
+    let files: BTreeMap<String, String> = named
+        .iter()
+        .map(|(name, draft)| (format!("environments/{tenant}/{name}.yaml"), write::file(draft, &pool(draft, settings))))
+        .collect();
+    let invalid = check(&files, tenant, settings);
     let mut refused = Vec::new();
     for (name, draft) in &named {
         let path = format!("environments/{tenant}/{name}.yaml");
-        match invalid.iter().find(|(id, _)| id.name.as_str() == name) {
+        match failed(&invalid).find(|(id, _)| id.name.as_str() == name) {
             None => {
-                imported.files.insert(path, write::file(draft, &pool(draft, settings)));
+                imported.files.extend(files.get_key_value(&path).map(|(path, text)| (path.clone(), text.clone())));
                 imported.report.extend(lines(draft, &format!("{tenant}/{name}")));
             }
             Some((_, failure)) => {
@@ -48,31 +53,23 @@ pub fn finish(collected: Collected, tenant: &Name, settings: Option<&Settings>) 
     imported
 }
 
-/// What other tools let pass, such as a label's value that no node can have, must not end up in a file. Nodes are written
-/// inline here, so that this needs no settings of anyone's.
-fn check(named: &[(String, Draft)], tenant: &Name) -> Vec<(EnvironmentId, Failure)> {
-    // JSON's quotes are YAML's.
-    let key = serde_json::Value::String(tenant.to_string());
-    let settings = format!(
-        "apiVersion: larder.dev/v1alpha1\nkind: Settings\nspec: {{tenants: {{{key}: {{namespace: checked}}}}}}\n"
-    );
-    let mut snapshot = Snapshot::default();
-    let mut add = |path: String, text: String| snapshot.files.insert(path, Entry::File(text.into_bytes().into()));
-    add("larder.yaml".to_owned(), settings);
-    for (name, draft) in named {
-        let text = write::file(draft, &Pool::Inline(draft.nodes.placement()));
-        add(format!("environments/{tenant}/{name}.yaml"), text);
-    }
-    let everything = |failure: Failure| {
-        let ids = named.iter().filter_map(|(name, _)| Some(EnvironmentId::new(tenant.clone(), name.parse().ok()?)));
-        ids.map(|id| (id, failure.clone())).collect()
+/// What other tools let pass, such as a label's value that no node can have, must not end up in a file; nor what
+/// `larder.yaml` does not allow the tenant.
+fn check(files: &BTreeMap<String, String>, tenant: &Name, settings: Option<&Settings>) -> Batch<Environment> {
+    let bare = || {
+        let text = "apiVersion: larder.dev/v1alpha1\nkind: Settings\n";
+        let files = [("larder.yaml".to_owned(), Entry::File(text.as_bytes().into()))].into();
+        load::load(&Snapshot { files, ..Snapshot::default() }).ok().map(|environments| environments.settings)
     };
-    match load::load(&snapshot) {
-        Ok(environments) => {
-            failed(&environments.environments).map(|(id, failure)| (id.clone(), failure.clone())).collect()
-        }
-        Err(failure) => everything(failure),
-    }
+    let Some(mut known) = settings.cloned().or_else(bare) else { return Batch::new() };
+    known
+        .tenants
+        .entry(tenant.clone())
+        .or_insert_with(|| Tenant { namespace: "checked".to_owned(), ..Tenant::default() });
+    let file = |(path, text): (&String, &String)| (path.clone(), Entry::File(text.as_bytes().into()));
+    let snapshot = Snapshot { files: files.iter().map(file).collect(), ..Snapshot::default() };
+    // Without templates nothing else can fail.
+    load::load_with(&snapshot, known).map(|environments| environments.environments).unwrap_or_default()
 }
 
 fn lines(draft: &Draft, id: &str) -> impl Iterator<Item = Line> {

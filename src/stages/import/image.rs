@@ -100,7 +100,8 @@ fn placeholder(text: &str) -> Option<String> {
     }
     let lower = text.to_lowercase();
     let word = PLACEHOLDERS.iter().any(|word| lower.contains(word));
-    let stands_for_one = word || matches!(lower.as_str(), "todo" | "tbd" | "none" | "null" | "image" | "...");
+    let bare = lower.split([':', '@']).next().unwrap_or_default();
+    let stands_for_one = word || matches!(bare, "todo" | "tbd" | "none" | "null" | "image" | "dummy" | "...");
     stands_for_one.then(|| format!("`{text}` is a placeholder"))
 }
 
@@ -112,7 +113,7 @@ mod tests {
     fn found(yaml: &str) -> String {
         let input = Input { name: "f".to_owned(), text: format!("image: {yaml}") };
         let nodes = document::parse(&input).unwrap();
-        let root = Cursor::root("f", &nodes[0]);
+        let root = Cursor::root("f", &nodes.trees[0]);
         let (_, image) = &root.entries()[0];
         match read(image) {
             Found::Image(reference, notes) if notes.is_empty() => reference.to_string(),
@@ -142,6 +143,9 @@ mod tests {
             ("{name: quay.io/a/b, tag: set-by-chartpress}", "- `quay.io/a/b:set-by-chartpress` is a placeholder"),
             ("{tag: v1}", "- no image name is set here"),
             ("quay.io/placeholder/replace-this:xyz", "- `quay.io/placeholder/replace-this:xyz` is a placeholder"),
+            ("dummy", "- `dummy` is a placeholder"),
+            ("{name: dummy, tag: latest}", "- `dummy:latest` is a placeholder"),
+            ("quay.io/dummy/app:1", "quay.io/dummy/app:1"),
             ("'{value}'", "- `{value}` is a template"),
             ("'{{ .Values.x }}:1'", "- `{{ .Values.x }}:1` is a template"),
             ("''", "- no image is set here"),

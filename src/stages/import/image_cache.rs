@@ -2,6 +2,8 @@
 //!
 //! Source: the custom resource's definition in <https://github.com/senthilrch/kube-fledged>.
 
+use std::collections::BTreeMap;
+
 use super::{
     Format, Input,
     cursor::Cursor,
@@ -15,7 +17,8 @@ use super::{
 pub fn caches(input: &Input, collected: &mut Collected) {
     let format = Format::ImageCache;
     let documents = objects::documents(input, format, collected);
-    for object in objects::of_kind(input, &documents, ("kubefledged.io", &["ImageCache"]), format, collected) {
+    let kinds = objects::Kinds { group: "kubefledged.io", kinds: &["ImageCache"] };
+    for object in objects::of_kind(input, &documents, &kinds, format, collected) {
         cache(&object, collected);
     }
 }
@@ -26,11 +29,19 @@ fn cache(object: &Cursor<'_>, collected: &mut Collected) {
         collected.leave_out(object, "there is no `spec.cacheSpec`");
         return;
     };
+    if let Some(spec) = object.get("spec") {
+        objects::rest(&spec, &["cacheSpec", "imagePullSecrets"], collected);
+    }
     let secrets = secret::secrets(object.at(&["spec", "imagePullSecrets"]).as_ref());
     let (pull_secret, secret_notes) = secret::first(&secrets);
     let mut drafts: Vec<(Vec<String>, Draft)> = Vec::new();
     for entry in entries.items() {
-        let selector = nodes::selector(entry.get("nodeSelector").as_ref());
+        let place = entry.get("nodeSelector");
+        let Some(selector) = place.as_ref().map_or_else(|| Some(BTreeMap::new()), nodes::selector_or_text) else {
+            collected.leave_out(&entry, "its nodeSelector is neither a mapping nor `label=value`");
+            continue;
+        };
+        objects::rest(&entry, &["images", "nodeSelector"], collected);
         let nodes = Nodes::new(&selector, &[], Vec::new());
         let labels: Vec<String> = selector.into_values().collect();
         let index = drafts.iter().position(|(_, draft)| draft.nodes == nodes).unwrap_or_else(|| {
@@ -43,6 +54,7 @@ fn cache(object: &Cursor<'_>, collected: &mut Collected) {
         }
         for item in images {
             // A text at first, a mapping since v1alpha3.
+            objects::rest(&item, &["name"], collected);
             let place = item.get("name").unwrap_or(item);
             let Some((reference, mut notes)) = collected.image(&place) else { continue };
             notes.extend(secret_notes.clone());

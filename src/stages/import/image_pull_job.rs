@@ -12,12 +12,22 @@ use super::{
     objects, secret,
 };
 
+/// The fields of a job that are read or have a line of their own in the report.
+const FIELDS: [&str; 8] =
+    ["image", "images", "selector", "podSelector", "parallelism", "pullSecrets", "completionPolicy", "pullPolicy"];
+
+const NESTED: [(&str, &[&str]); 3] = [
+    ("selector", &["names", "matchLabels", "matchExpressions"]),
+    ("completionPolicy", &["type", "activeDeadlineSeconds", "ttlSecondsAfterFinished"]),
+    ("pullPolicy", &["timeoutSeconds", "backoffLimit"]),
+];
+
 /// Imports the jobs: one environment each.
 pub fn jobs(input: &Input, collected: &mut Collected) {
     let format = Format::ImagePullJob;
     let documents = objects::documents(input, format, collected);
-    let kinds = ("apps.kruise.io", &["ImagePullJob", "ImageListPullJob"][..]);
-    for object in objects::of_kind(input, &documents, kinds, format, collected) {
+    let kinds = objects::Kinds { group: "apps.kruise.io", kinds: &["ImagePullJob", "ImageListPullJob"] };
+    for object in objects::of_kind(input, &documents, &kinds, format, collected) {
         job(&object, collected);
     }
 }
@@ -38,6 +48,12 @@ fn job(object: &Cursor<'_>, collected: &mut Collected) {
         collected.leave_out(&place, "nodes are chosen by their own labels, not by the pods on them; this environment is for every node of `selector`");
     }
     rollout(&spec, &mut draft, collected);
+    objects::rest(&spec, &FIELDS, collected);
+    for (key, known) in NESTED {
+        if let Some(nested) = spec.get(key) {
+            objects::rest(&nested, known, collected);
+        }
+    }
     let (pull_secret, secret_notes) = secret::first(&secret::secrets(spec.get("pullSecrets").as_ref()));
     let list = spec.get("images").map(|images| images.items()).unwrap_or_default();
     let places: Vec<Cursor<'_>> = spec.get("image").into_iter().chain(list).collect();
@@ -70,7 +86,11 @@ fn rollout(spec: &Cursor<'_>, draft: &mut Draft, collected: &mut Collected) {
         }
     }
     let whole = spec.at(&["completionPolicy", "activeDeadlineSeconds"]);
-    if let Some(place) = whole.or_else(|| spec.at(&["pullPolicy", "timeoutSeconds"])) {
+    let each = spec.at(&["pullPolicy", "timeoutSeconds"]);
+    if let (Some(_), Some(place)) = (&whole, &each) {
+        collected.leave_out(place, "an environment has one deadline, the one of the whole job");
+    }
+    if let Some(place) = whole.or(each) {
         let seconds = place.text().and_then(|text| text.parse::<u64>().ok());
         match seconds.filter(|seconds| (10..=366 * 24 * 3600).contains(seconds)) {
             Some(seconds) if seconds.is_multiple_of(60) => draft.deadline = Some(format!("{}m", seconds / 60)),

@@ -22,6 +22,8 @@ struct Settings<'a> {
     name: String,
     place: Cursor<'a>,
     values: BTreeMap<&'static str, (Cursor<'a>, String)>,
+    /// Settings that are not read.
+    rest: Vec<Cursor<'a>>,
 }
 
 /// What is read: the name of the variable, and that of the custom resource's field.
@@ -43,14 +45,16 @@ pub fn settings(input: &Input, collected: &mut Collected) {
             .map(|(line, _, value)| document::Node { value: document::Value::Text(value.clone()), line: *line })
             .collect();
         let place = |index: usize| Cursor::root(&input.name, &nodes[index]).named(&variables[index].1);
-        let values = (0..nodes.len())
+        let (known, rest): (Vec<usize>, Vec<usize>) =
+            (0..nodes.len()).partition(|index| key(&variables[*index].1).is_some());
+        let values = known
+            .into_iter()
             .filter_map(|index| Some((key(&variables[index].1)?, (place(index), variables[index].2.clone()))));
         let whole = document::Node { value: document::Value::Null, line: 0 };
         let root = Cursor::root(&input.name, &whole);
-        return environment(
-            &Settings { name: names::of_file(&input.name), place: root, values: values.collect() },
-            collected,
-        );
+        let rest = rest.into_iter().map(place).collect();
+        let name = names::of_file(&input.name);
+        return environment(&Settings { name, place: root, values: values.collect(), rest }, collected);
     }
     let documents = objects::documents(input, format, collected);
     let mut found = false;
@@ -93,37 +97,63 @@ fn variables(text: &str) -> Option<Vec<(usize, String, String)>> {
 
 /// The settings in an object: the operator's own kind, a ConfigMap, or the variables of a workload's containers.
 fn of_object<'a>(object: &Cursor<'a>) -> Vec<Settings<'a>> {
+    let kind = object.text_of("kind").unwrap_or_default();
+    // What an OpenShift Template fills in, rather than the objects that it fills it into.
+    if let Some(parameters) = object.get("parameters").filter(|_| kind == "Template") {
+        return settings_of(object, vec![variables_of(&parameters)]);
+    }
     let lists = object.get("items").or_else(|| object.get("objects"));
     if let Some(items) = lists {
         return items.items().iter().flat_map(of_object).collect();
     }
-    let read = |fields: &Cursor<'a>, variable: bool| -> BTreeMap<&'static str, (Cursor<'a>, String)> {
-        let found = KEYS.iter().filter_map(|(name, field)| {
-            let place = fields.get(if variable { name } else { field })?;
-            let text = place.text().unwrap_or_else(|| place.json().to_string());
-            Some((*name, (place, text)))
-        });
-        found.collect()
+    let read = |fields: &Cursor<'a>, name: fn(&(&'static str, &'static str)) -> &'static str| {
+        let mut found = Found::default();
+        for (field, place) in fields.entries() {
+            match KEYS.iter().find(|key| name(key) == field) {
+                Some((variable, _)) if place.node.value != document::Value::Null => {
+                    let text = place.text().unwrap_or_else(|| place.json().to_string());
+                    found.values.insert(*variable, (place, text));
+                }
+                _ => found.rest.push(place),
+            }
+        }
+        found
     };
-    let mut all: Vec<BTreeMap<&'static str, (Cursor<'a>, String)>> = Vec::new();
-    if object.text_of("kind").is_some_and(|kind| kind == "KubernetesImagePuller") {
-        all.extend(object.get("spec").map(|spec| read(&spec, false)));
+    let mut all: Vec<Found<'a>> = Vec::new();
+    if kind == "KubernetesImagePuller" {
+        all.extend(object.get("spec").map(|spec| read(&spec, |key| key.1)));
     }
-    all.extend(object.get("data").map(|data| read(&data, true)));
-    for container in object.at(&["spec", "template", "spec", "containers"]).map(|list| list.items()).unwrap_or_default()
-    {
-        let env = container.get("env").map(|env| env.items()).unwrap_or_default();
-        let values = env.into_iter().filter_map(|variable| {
-            let name = key(&variable.text_of("name")?)?;
-            let place = variable.get("value")?;
-            let text = place.text()?;
-            Some((name, (place, text)))
-        });
-        all.push(values.collect());
+    all.extend(object.get("data").map(|data| read(&data, |key| key.0)));
+    let containers = object.at(&["spec", "template", "spec", "containers"]);
+    let containers = containers.map(|list| list.items()).unwrap_or_default();
+    all.extend(containers.iter().filter_map(|container| container.get("env")).map(|list| variables_of(&list)));
+    settings_of(object, all)
+}
+
+/// Settings that were found in one place.
+#[derive(Default)]
+struct Found<'a> {
+    values: BTreeMap<&'static str, (Cursor<'a>, String)>,
+    rest: Vec<Cursor<'a>>,
+}
+
+/// A list of variables with `name` and `value`.
+fn variables_of<'a>(list: &Cursor<'a>) -> Found<'a> {
+    let mut found = Found::default();
+    for variable in list.items() {
+        let known = variable.text_of("name").and_then(|name| key(&name));
+        match (known, variable.get("value").and_then(|place| Some((place.clone(), place.text()?)))) {
+            (Some(name), Some(value)) => _ = found.values.insert(name, value),
+            _ => found.rest.push(variable),
+        }
     }
+    found
+}
+
+fn settings_of<'a>(object: &Cursor<'a>, all: Vec<Found<'a>>) -> Vec<Settings<'a>> {
     all.into_iter()
-        .filter(|values| values.contains_key("IMAGES"))
-        .map(|values| Settings { name: objects::name(object), place: object.clone(), values })
+        .filter(|found| found.values.contains_key("IMAGES"))
+        .map(|Found { values, rest }| Settings { name: objects::name(object), place: object.clone(), values, rest })
         .collect()
 }
 
@@ -133,6 +163,9 @@ fn environment(settings: &Settings<'_>, collected: &mut Collected) {
         let hint = format!("give {}", Format::ImagePuller.expected());
         return collected.unexpected(settings.place.file(), 0, message, &hint);
     };
+    for place in &settings.rest {
+        collected.leave_out(place, "an environment has nothing like it");
+    }
     let parts = Parts::read(settings, collected);
     let nodes = Nodes::new(&parts.selector, &parts.required, parts.tolerations);
     let mut draft = Draft::new(&settings.name, &settings.place, nodes);
@@ -175,10 +208,13 @@ impl Parts {
                 collected.leave_out(place, format!("{name} is no JSON, so it is ignored"));
                 continue;
             };
-            let Some(node) = documents.first() else { continue };
+            let Some(node) = documents.trees.first() else { continue };
             let value = Cursor::root(place.file(), node);
             match name {
-                "NODE_SELECTOR" => parts.selector = nodes::selector(Some(&value)),
+                "NODE_SELECTOR" => match nodes::selector_or_text(&value) {
+                    Some(selector) => parts.selector = selector,
+                    None => collected.leave_out(place, "this is neither a mapping nor `label=value`, so it is ignored"),
+                },
                 "TOLERATIONS" => parts.tolerations = nodes::tolerations(Some(&value)),
                 _ => {
                     let (required, left_out) = nodes::affinity(&value);

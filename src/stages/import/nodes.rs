@@ -162,6 +162,17 @@ pub fn selector(labels: Option<&Cursor<'_>>) -> BTreeMap<String, String> {
     entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.text()?))).collect()
 }
 
+/// Reads labels as a mapping or as a text, `zone=a,type=b`; none for a text of another form, which must not mean every
+/// node.
+pub fn selector_or_text(labels: &Cursor<'_>) -> Option<BTreeMap<String, String>> {
+    let Some(text) = labels.text() else { return Some(selector(Some(labels))) };
+    let label = |part: &str| {
+        let (key, value) = part.split_once('=')?;
+        Some((key.trim().to_owned(), value.trim_start_matches('=').trim().to_owned()))
+    };
+    text.split(',').filter(|part| !part.trim().is_empty()).map(label).collect()
+}
+
 /// Reads tolerations, a list or (as KubeSpawner allows) a mapping of them.
 pub fn tolerations(list: Option<&Cursor<'_>>) -> Vec<Toleration> {
     let items = list.map(Cursor::values).unwrap_or_default();
@@ -239,6 +250,19 @@ pub fn tolerate(key: &str, value: &str) -> Toleration {
         value: Some(value.to_owned()),
         effect: Some("NoSchedule".to_owned()),
         toleration_seconds: None,
+    }
+}
+
+/// The taint that nodes with an extended resource such as a GPU are given, so that other pods stay away. Pods that ask
+/// for the resource tolerate it by the API server's own doing; a puller asks for none.
+///
+/// Source: <https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#extendedresourcetoleration>.
+pub fn tolerate_resource(name: &str) -> Toleration {
+    Toleration {
+        key: Some(name.to_owned()),
+        operator: Some("Exists".to_owned()),
+        effect: Some("NoSchedule".to_owned()),
+        ..Toleration::default()
     }
 }
 

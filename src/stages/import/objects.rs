@@ -1,16 +1,23 @@
 //! Kubernetes objects in a file: several documents, or a `List` of them.
 
 use super::{
-    Format, Input,
+    Format, Input, Line,
     cursor::Cursor,
-    document::{self, Node},
+    document::{self, Documents, Node, Replaced},
     draft::Collected,
 };
 
 /// Reads a file's documents; an unreadable one is a problem.
 pub fn documents(input: &Input, format: Format, collected: &mut Collected) -> Vec<Node> {
     match document::parse(input) {
-        Ok(documents) => {
+        Ok(Documents { trees: documents, replaced }) => {
+            for Replaced { key, line, by } in replaced {
+                collected.left_out.push(Line {
+                    from: format!("{}:{line} {key}", input.name),
+                    to: None,
+                    note: format!("the key `{key}` is there again in line {by}, and the last one counts"),
+                });
+            }
             if documents.is_empty() {
                 let hint = format!("give {}", format.expected());
                 collected.unexpected(&input.name, 0, "the file is empty", &hint);
@@ -24,19 +31,28 @@ pub fn documents(input: &Input, format: Format, collected: &mut Collected) -> Ve
     }
 }
 
-/// The objects of one of `kinds` and an API group; others are left out, and a file with none of them is a problem.
+/// Kinds of one API group.
+pub struct Kinds<'a> {
+    /// The group's end: `kubefledged.io`.
+    pub group: &'a str,
+    /// Their names.
+    pub kinds: &'a [&'a str],
+}
+
+/// The objects of one of these kinds and an API group; others are left out, and a file with none of them is a problem.
 pub fn of_kind<'a>(
     input: &'a Input,
     documents: &'a [Node],
-    (group, kinds): (&str, &[&str]),
+    wanted: &Kinds<'_>,
     format: Format,
     collected: &mut Collected,
 ) -> Vec<Cursor<'a>> {
     let objects: Vec<Cursor<'a>> = documents.iter().flat_map(|node| flat(Cursor::root(&input.name, node))).collect();
+    let Kinds { group, kinds } = wanted;
     let wanted = |object: &Cursor<'_>| {
         let kind = object.text_of("kind").unwrap_or_default();
         let version = object.text_of("apiVersion").unwrap_or_default();
-        kinds.contains(&kind.as_str()) && version.split('/').next().is_some_and(|found| found.ends_with(group))
+        kinds.contains(&kind.as_str()) && version.split('/').next().is_some_and(|found| found.ends_with(*group))
     };
     let (found, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| wanted(object));
     if found.is_empty() && !documents.is_empty() {
@@ -68,6 +84,13 @@ pub fn describe(document: &Cursor<'_>) -> String {
         (Some(kind), None) => format!("an object of kind {kind} without apiVersion"),
         _ if document.is_map() => "a mapping without kind".to_owned(),
         _ => "no mapping".to_owned(),
+    }
+}
+
+/// Names every field of a mapping that the importer does not read: none is dropped without a word.
+pub fn rest(of: &Cursor<'_>, known: &[&str], collected: &mut Collected) {
+    for (_, field) in of.entries().into_iter().filter(|(key, _)| !known.contains(key)) {
+        collected.leave_out(&field, "an environment has nothing like it");
     }
 }
 

@@ -17,8 +17,8 @@ use super::{
 pub fn pullers(input: &Input, namespace: &str, collected: &mut Collected) {
     let format = Format::JupyterImagePuller;
     let documents = objects::documents(input, format, collected);
-    let kind = ("org.apache.submarine", &["JupyterImagePuller"][..]);
-    for object in objects::of_kind(input, &documents, kind, format, collected) {
+    let kinds = objects::Kinds { group: "org.apache.submarine", kinds: &["JupyterImagePuller"] };
+    for object in objects::of_kind(input, &documents, &kinds, format, collected) {
         let name = objects::name(&object);
         let Some(spec) = object.get("spec") else {
             collected.leave_out(&object, "there is no `spec`");
@@ -26,6 +26,7 @@ pub fn pullers(input: &Input, namespace: &str, collected: &mut Collected) {
         };
         let selector = nodes::selector(spec.get("nodeSelector").as_ref());
         let mut draft = Draft::new(&name, &object, Nodes::new(&selector, &[], Vec::new()));
+        objects::rest(&spec, &["images", "nodeSelector", "refreshHours"], collected);
         if let Some(hours) = spec.get("refreshHours") {
             draft.refresh = refresh(&hours, hours.text().as_deref(), collected);
         }
@@ -46,6 +47,7 @@ fn puller_image(item: &Cursor<'_>, name: &str, namespace: &str, draft: &mut Draf
         return;
     };
     let Some((reference, mut notes)) = collected.image(&place) else { return };
+    objects::rest(item, &["image", "name", "auth"], collected);
     let (pull_secret, more) = secret::submarine(item.get("auth").as_ref(), name, &reference, namespace);
     notes.extend(more);
     let image = item.text_of("name").and_then(|name| names::slug(&name)).unwrap_or_else(|| image_name(&reference));
@@ -108,6 +110,7 @@ fn environment(spec: &Cursor<'_>, namespace: &str, collected: &mut Collected) {
         return;
     };
     let Some((reference, mut notes)) = collected.image(&place) else { return };
+    objects::rest(spec, &["dockerImage", "dockerAuthSpec", "name", "description", "kernelSpec"], collected);
     let written = spec.text_of("name");
     let name = written.as_deref().and_then(names::slug).unwrap_or_else(|| names::of_file(spec.file()));
     let mut draft = Draft::new(&name, spec, Nodes::new(&BTreeMap::new(), &[], Vec::new()));

@@ -15,6 +15,22 @@ use super::{
     z2jh::resources::{self, Field},
 };
 
+/// The fields of an environment that are read, or say how it was built.
+const FIELDS: [&str; 12] = [
+    "image_name",
+    "status",
+    "display_name",
+    "repo",
+    "ref",
+    "mem_limit",
+    "cpu_limit",
+    "buildargs",
+    "node_selector",
+    "uid",
+    "creation_date",
+    "id",
+];
+
 /// Imports the environments that are built: one each.
 pub fn environments(input: &Input, collected: &mut Collected) {
     let format = Format::TljhRepo2docker;
@@ -53,6 +69,7 @@ fn environment(row: &Cursor<'_>, collected: &mut Collected) {
         return;
     }
     let Some((reference, notes)) = collected.image(&place) else { return };
+    objects::rest(row, &FIELDS, collected);
     let title = row.text_of("display_name");
     let name = title.as_deref().and_then(names::slug).unwrap_or_else(|| super::draft::image_name(&reference));
     let mut draft = Draft::new(&name, row, Nodes::new(&selector(row), &[], Vec::new()));
@@ -81,7 +98,7 @@ fn selector(row: &Cursor<'_>) -> BTreeMap<String, String> {
     let Some(place) = row.get("node_selector") else { return BTreeMap::new() };
     let Some(text) = place.text() else { return nodes::selector(Some(&place)) };
     let documents = document::parse(&Input { name: place.file().to_owned(), text }).unwrap_or_default();
-    documents.first().map(|node| nodes::selector(Some(&Cursor::root(place.file(), node)))).unwrap_or_default()
+    documents.trees.first().map(|node| nodes::selector(Some(&Cursor::root(place.file(), node)))).unwrap_or_default()
 }
 
 /// An address without the user and password that it may hold.

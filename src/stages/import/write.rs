@@ -1,13 +1,18 @@
 //! The file of an environment, as a person would write it.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_saphyr::{Commented, FlowMap};
 
 use crate::model::{
     environment::{Placement, Range, Toleration},
-    text::{quoted, words},
+    text::words,
+    yaml::to_ordered_yaml,
 };
 
-use super::draft::Draft;
+use super::draft::{Draft, DraftImage};
 
 /// The longest comment, in characters.
 const MAX_COMMENT: usize = 200;
@@ -20,175 +25,116 @@ pub enum Pool {
     Inline(Placement),
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    spec: Spec<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    images: Vec<Image<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<&'a str>,
+    #[serde(flatten)]
+    placement: Option<Inline<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    puller: Option<FlowMap<BTreeMap<&'a str, &'a str>>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    resources: BTreeMap<&'a str, FlowMap<Value>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Image<'a> {
+    name: Name<'a>,
+    image: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pull_secret: Option<&'a str>,
+}
+
+/// A name, with what people call the image behind it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Name<'a> {
+    Plain(&'a str),
+    Titled(Commented<&'a str>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inline<'a> {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    node_selector: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tolerations: Vec<FlowMap<&'a Toleration>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    affinity: Option<&'a Value>,
+}
+
 /// Writes a draft's file.
 pub fn file(draft: &Draft, pool: &Pool) -> String {
-    let mut text = format!("# Imported from {}\n", words(&draft.origin, MAX_COMMENT));
-    text += "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n";
-    let mut field = |key: &str, value: &Option<String>| {
-        if let Some(value) = value {
-            _ = writeln!(text, "  {key}: {}", scalar(value));
-        }
+    let (pool, placement) = match pool {
+        Pool::Named(name) => (Some(name.as_str()), None),
+        Pool::Inline(placement) => (None, Some(inline(placement))),
     };
-    field("displayName", &draft.display_name);
-    field("description", &draft.description);
-    text += "  images:\n";
-    for image in &draft.images {
-        if let Some(title) = &image.title {
-            _ = writeln!(text, "    # {}", words(title, MAX_COMMENT));
-        }
-        _ = writeln!(text, "    - name: {}", scalar(&image.name));
-        _ = writeln!(text, "      image: {}", scalar(&image.reference.to_string()));
-        if let Some(secret) = &image.pull_secret {
-            _ = writeln!(text, "      pullSecret: {}", scalar(secret));
-        }
-    }
-    match pool {
-        Pool::Named(name) => _ = writeln!(text, "  pool: {}", scalar(name)),
-        Pool::Inline(placement) => placement_lines(&mut text, placement),
-    }
-    if let Some(refresh) = &draft.refresh {
-        _ = writeln!(text, "  refresh: {}", scalar(refresh));
-    }
-    let puller = [("maxUnavailable", draft.max_unavailable.as_ref()), ("deadline", draft.deadline.as_ref())];
-    flow(&mut text, "  puller", &puller);
+    let puller = [("maxUnavailable", &draft.max_unavailable), ("deadline", &draft.deadline)];
+    let puller: BTreeMap<_, _> = puller.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?))).collect();
     let ranges = [("memory", &draft.resources.memory), ("cpu", &draft.resources.cpu)];
-    if ranges.iter().any(|(_, range)| range.is_some()) {
-        text += "  resources:\n";
-        for (key, range) in ranges {
-            let Range { guarantee, limit } = range.clone().unwrap_or_default();
-            flow(&mut text, &format!("    {key}"), &[("guarantee", guarantee.as_ref()), ("limit", limit.as_ref())]);
-        }
+    let mut resources: BTreeMap<_, _> =
+        ranges.into_iter().filter_map(|(key, found)| Some((key, FlowMap(range(found.as_ref()?))))).collect();
+    if !draft.resources.extra.is_empty() {
+        let extra = draft.resources.extra.iter().map(|(name, count)| (name.clone(), count.as_str().into()));
+        resources.insert("extra", FlowMap(Value::Object(extra.collect())));
     }
-    text
-}
-
-fn flow(text: &mut String, key: &str, entries: &[(&str, Option<&String>)]) {
-    let filled: Vec<String> =
-        entries.iter().filter_map(|(key, value)| Some(format!("{key}: {}", scalar((*value)?)))).collect();
-    if !filled.is_empty() {
-        _ = writeln!(text, "{key}: {{{}}}", filled.join(", "));
-    }
-}
-
-fn placement_lines(text: &mut String, placement: &Placement) {
-    if !placement.node_selector.is_empty() {
-        *text += "  nodeSelector:\n";
-        for (key, value) in &placement.node_selector {
-            _ = writeln!(text, "    {}: {}", scalar(key), scalar(value));
-        }
-    }
-    if !placement.tolerations.is_empty() {
-        *text += "  tolerations:\n";
-        for toleration in &placement.tolerations {
-            _ = writeln!(text, "    - {{{}}}", toleration_entries(toleration));
-        }
-    }
-    if let Some(affinity) = &placement.affinity {
-        // JSON is YAML too; its quotes keep each value the text that it is.
-        _ = writeln!(text, "  affinity: {affinity}");
-    }
-}
-
-fn toleration_entries(toleration: &Toleration) -> String {
-    let texts = [
-        ("key", &toleration.key),
-        ("operator", &toleration.operator),
-        ("value", &toleration.value),
-        ("effect", &toleration.effect),
-    ];
-    let mut entries: Vec<String> =
-        texts.iter().filter_map(|(key, value)| Some(format!("{key}: {}", scalar(value.as_ref()?)))).collect();
-    entries.extend(toleration.toleration_seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
-    entries.join(", ")
-}
-
-/// A text as a YAML scalar that each reader of YAML 1.1 and 1.2 takes for this very text, inside `{…}` too.
-fn scalar(text: &str) -> String {
-    if is_plain(text) { text.to_owned() } else { quoted(text) }
-}
-
-fn is_plain(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || "-_./@ %~+()=!?".contains(c);
-    let colons = text
-        .match_indices(':')
-        .all(|(index, _)| text[index + 1..].chars().next().is_some_and(|next| next.is_ascii_alphanumeric()));
-    let words = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
-    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic());
-    let number_with_unit = {
-        let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        digits.len() < text.len() && matches!(digits, "h" | "m" | "s" | "%" | "M" | "G" | "Mi" | "Gi")
+    let file = File {
+        api_version: "larder.dev/v1alpha1",
+        kind: "Environment",
+        spec: Spec {
+            display_name: draft.display_name.as_deref(),
+            description: draft.description.as_deref(),
+            images: draft.images.iter().map(image).collect(),
+            pool,
+            placement,
+            refresh: draft.refresh.as_deref(),
+            puller: (!puller.is_empty()).then_some(FlowMap(puller)),
+            resources,
+        },
     };
-    number_with_unit
-        || (starts
-            && text.chars().all(|c| inner(c) || c == ':')
-            && !text.ends_with(' ')
-            && colons
-            && !words.iter().any(|word| word.eq_ignore_ascii_case(text)))
+    let origin = words(&draft.origin, MAX_COMMENT);
+    format!("{SCHEMA}# Imported from {origin}\n{}", to_ordered_yaml(&file))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::scalar;
+/// What editors check the file by; `larder init` writes that schema.
+const SCHEMA: &str = "# yaml-language-server: $schema=../../.larder/schema/environment.json\n";
 
-    #[test]
-    fn scalars_are_read_back_as_they_were() {
-        let texts = [
-            "Small",
-            "Small: 4 CPU, 32 GB",
-            "yes",
-            "No",
-            "1.10",
-            "0x1f",
-            "1e3",
-            "12",
-            "2h",
-            "10%",
-            "~",
-            "",
-            " a",
-            "a ",
-            "a # b",
-            "a: b",
-            "a:",
-            "{a}",
-            "- a",
-            "quay.io/a/b:1.0",
-            "localhost:5000/a:1",
-            "sha256:00",
-            "é",
-            "\"quoted\"",
-            "a\nb",
-            "a\tb\u{7}",
-            "\u{85}\u{2028}\u{feff}x",
-            "1:30",
-            "1_000",
-            "!!str a",
-            "&a",
-            "*a",
-            "NaN",
-            ".inf",
-            "2026-01-01",
-            "<<",
-            "=",
-            "null",
-            "Null",
-            "it's",
-            "a, b",
-            "[a",
-            "7.222G",
-            "O'Reilly & co",
-            "@x",
-            "`x`",
-            "?",
-            "y",
-            "back\\slash",
-        ];
-        for text in texts {
-            for yaml in [format!("a: {}\n", scalar(text)), format!("{{a: {}, b: c}}\n", scalar(text))] {
-                let read: std::collections::BTreeMap<String, serde_json::Value> =
-                    serde_saphyr::from_str(&yaml).unwrap();
-                assert_eq!(read["a"], serde_json::Value::String(text.to_owned()), "{yaml}");
-            }
-        }
+fn image(image: &DraftImage) -> Image<'_> {
+    let name = match &image.title {
+        Some(title) => Name::Titled(Commented(&image.name, words(title, MAX_COMMENT))),
+        None => Name::Plain(&image.name),
+    };
+    Image { name, image: image.reference.to_string(), pull_secret: image.pull_secret.as_deref() }
+}
+
+fn inline(placement: &Placement) -> Inline<'_> {
+    Inline {
+        node_selector: &placement.node_selector,
+        tolerations: placement.tolerations.iter().map(FlowMap).collect(),
+        affinity: placement.affinity.as_ref(),
     }
+}
+
+fn range(range: &Range) -> Value {
+    let entries = [("guarantee", &range.guarantee), ("limit", &range.limit)];
+    let filled = entries.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text.as_deref()?.into())));
+    Value::Object(filled.collect())
 }

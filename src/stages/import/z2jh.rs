@@ -11,14 +11,12 @@ mod sweep;
 
 use std::collections::BTreeSet;
 
-use crate::model::{
-    environment::{Resources, Toleration},
-    reference::ImageReference,
-};
+use crate::model::environment::{Resources, Toleration};
 
 use super::{
     Format, Input,
     cursor::Cursor,
+    document::Node,
     draft::{Collected, Draft, DraftImage, Note, image_name},
     names,
     nodes::{self, Nodes},
@@ -30,19 +28,29 @@ use self::state::State;
 /// How deep the values of a hub are looked for: `basehub.jupyterhub` is two.
 const DEPTH: usize = 4;
 
+/// Where a hub sets traits of KubeSpawner past the chart's own values.
+const SPAWNER: [&str; 3] = ["hub", "config", "KubeSpawner"];
+
 /// A hub's values, and what is known about all of its users' pods.
 struct Hub<'a> {
     values: Cursor<'a>,
     /// The pods before any profile.
     base: State,
-    /// `singleuser.image`.
-    default_image: Option<ImageReference>,
+    /// The image of pods whose profile names none.
+    default_image: Option<Cursor<'a>>,
     /// A Secret that the chart makes, and the registry that it is for.
     made_secret: Option<(String, Option<String>)>,
     /// Tolerations of the pullers alone.
     puller_tolerations: Vec<Toleration>,
     /// Paths of images that have been read.
     seen: BTreeSet<String>,
+}
+
+/// Some of the users' pods: what they are given, and all nodes that they may be on.
+#[derive(Clone, Copy)]
+struct Pods<'a> {
+    state: &'a State,
+    nodes: &'a Nodes,
 }
 
 /// An image of users' pods.
@@ -59,13 +67,26 @@ pub fn values(input: &Input, namespace: &str, collected: &mut Collected) {
     let documents = objects::documents(input, format, collected);
     for node in &documents {
         let root = Cursor::root(&input.name, node);
-        let hubs = hubs(&root, DEPTH);
+        let mut hubs = hubs(&root, DEPTH);
+        // Aliases of the same mapping are one hub.
+        let mut known: Vec<&Node> = Vec::new();
+        hubs.retain(|values| {
+            !known.contains(&values.node) && {
+                known.push(values.node);
+                true
+            }
+        });
+        if hubs.is_empty() && is_of_chart(&root) {
+            collected.leave_out(&root, "no image of users' pods is set in this file");
+            continue;
+        }
         if hubs.is_empty() {
             let message = format!("{} are expected, found {}", format.expected(), objects::describe(&root));
             collected.unexpected(&input.name, node.line, &message, &objects::hint(Some(&root)));
             continue;
         }
         let mut seen = BTreeSet::new();
+        let before = collected.drafts.len() + collected.left_out.len();
         for values in hubs {
             let mut hub = Hub::read(values, namespace, collected);
             let mut drafts = hub.drafts(collected);
@@ -74,7 +95,20 @@ pub fn values(input: &Input, namespace: &str, collected: &mut Collected) {
             seen.extend(hub.seen);
         }
         sweep::sweep(&root, &seen, collected);
+        if collected.drafts.len() + collected.left_out.len() == before {
+            collected.leave_out(&root, "no image of users' pods is set in this file");
+        }
     }
+}
+
+/// Whether a mapping only holds what others refer to by YAML aliases.
+fn is_holder(key: &str) -> bool {
+    key.starts_with("x-")
+}
+
+/// Whether a file has values of the chart, or of one around it, although none for users' pods.
+fn is_of_chart(root: &Cursor<'_>) -> bool {
+    ["jupyterhub", "basehub", "daskhub", "binderhub", "proxy", "scheduling", "cull"].iter().any(|key| root.has(key))
 }
 
 /// The mappings that are values of the chart itself, not of one around it.
@@ -84,13 +118,16 @@ fn hubs<'a>(values: &Cursor<'a>, depth: usize) -> Vec<Cursor<'a>> {
     match (is_hub, depth) {
         (true, _) => vec![values.clone()],
         (false, 0) => Vec::new(),
-        (false, _) => values.entries().iter().flat_map(|(_, value)| hubs(value, depth - 1)).collect(),
+        (false, _) => {
+            let entries = values.entries().into_iter().filter(|(key, _)| !is_holder(key));
+            entries.flat_map(|(_, value)| hubs(&value, depth - 1)).collect()
+        }
     }
 }
 
 impl<'a> Hub<'a> {
     fn read(values: Cursor<'a>, namespace: &str, collected: &mut Collected) -> Self {
-        let base = State::base(&values);
+        let base = State::base(&values).with(values.at(&SPAWNER).as_ref());
         let mut hub = Self {
             base,
             default_image: None,
@@ -123,21 +160,16 @@ impl<'a> Hub<'a> {
 
     /// Nodes of a pod, as its puller needs them.
     fn nodes(&self, state: &State) -> Nodes {
-        let tolerations = state.tolerations.iter().chain(&self.puller_tolerations).cloned().collect();
+        let resources = state.resources.extra.keys().map(|name| nodes::tolerate_resource(name));
+        let tolerations = state.tolerations.iter().chain(&self.puller_tolerations).cloned().chain(resources).collect();
         Nodes::new(&state.selector, &state.required, tolerations)
     }
 
     /// Reads the image at a place as one of users' pods.
-    fn item(
-        &mut self,
-        place: &Cursor<'_>,
-        name: String,
-        (state, nodes): (&State, Nodes),
-        collected: &mut Collected,
-    ) -> Option<Item> {
+    fn item(&mut self, place: &Cursor<'_>, name: String, pods: Pods<'_>, collected: &mut Collected) -> Option<Item> {
         self.seen.insert(place.path().to_owned());
         let (reference, mut notes) = collected.image(place)?;
-        let (mut pull_secret, more) = secret::first(&state.secrets);
+        let (mut pull_secret, more) = secret::first(&pods.state.secrets);
         notes.extend(more);
         if let (None, Some((secret, registry))) = (&pull_secret, &self.made_secret)
             && registry.as_ref().is_none_or(|registry| registry == reference.host())
@@ -145,7 +177,7 @@ impl<'a> Hub<'a> {
             pull_secret = Some(secret.clone());
         }
         let image = DraftImage { name, reference, pull_secret, title: None };
-        Some(Item { from: place.place(), image, notes, nodes })
+        Some(Item { from: place.place(), image, notes, nodes: pods.nodes.clone() })
     }
 
     fn drafts(&mut self, collected: &mut Collected) -> Vec<Draft> {
@@ -153,28 +185,30 @@ impl<'a> Hub<'a> {
         let base_nodes = self.nodes(&base);
         let mut drafts = Vec::new();
         let mut items = Vec::new();
-        if let Some(place) = self.values.at(&["singleuser", "image"])
-            && let Some(mut item) = self.item(&place, "notebook".to_owned(), (&base, base_nodes.clone()), collected)
+        let pods = Pods { state: &base, nodes: &base_nodes };
+        let of_chart = self.values.at(&["singleuser", "image"]);
+        let of_spawner = self.values.at(&SPAWNER).and_then(|spawner| state::image(&spawner));
+        if let (Some(place), Some(_)) = (&of_chart, &of_spawner) {
+            self.seen.insert(place.path().to_owned());
+            collected.leave_out(place, "hub.config.KubeSpawner sets another image");
+        }
+        if let Some(place) = of_spawner.or(of_chart)
+            && let Some(mut item) = self.item(&place, "notebook".to_owned(), pods, collected)
         {
-            self.default_image = Some(item.image.reference.clone());
+            self.default_image = Some(place.clone());
             if let Some(policy) = place.text_of("pullPolicy").filter(|policy| policy == "Always") {
                 item.notes.push(state::policy_note(&policy));
             }
             items.push(item);
         }
         let singleuser = self.values.get("singleuser");
-        let (profiles, every_node) = match &singleuser {
-            Some(singleuser) => self.profiles(singleuser, base_nodes.clone(), collected),
-            None => (Vec::new(), base_nodes.clone()),
-        };
+        let (profiles, every_node) = self.profiles(base_nodes.clone(), collected);
+        let everywhere = Pods { state: &base, nodes: &every_node };
         if let Some(singleuser) = &singleuser {
-            items.extend(self.containers(
-                singleuser,
-                ["initContainers", "extraContainers"],
-                (&base, &every_node),
-                collected,
-            ));
-            items.extend(self.network_tools(singleuser, (&base, &every_node), collected));
+            items.extend(self.containers(singleuser, ["initContainers", "extraContainers"], everywhere, collected));
+            items.extend(self.network_tools(singleuser, everywhere, collected));
+        }
+        if let Some(singleuser) = singleuser.as_ref().or(self.values.at(&SPAWNER).as_ref()) {
             let mut group = grouped("singleuser", singleuser, items);
             if let Some(draft) = group.first_mut().filter(|draft| draft.nodes == base_nodes) {
                 draft.resources = base.resources.clone().resources(singleuser, collected);
@@ -182,23 +216,20 @@ impl<'a> Hub<'a> {
             drafts.extend(group);
         }
         drafts.extend(profiles);
-        drafts.extend(self.extra_images((&base, &base_nodes), collected));
+        drafts.extend(self.extra_images(pods, collected));
         drafts
     }
 
     /// The profiles' environments, and all nodes that users' pods may be on.
-    fn profiles(
-        &mut self,
-        singleuser: &Cursor<'a>,
-        mut every_node: Nodes,
-        collected: &mut Collected,
-    ) -> (Vec<Draft>, Nodes) {
+    fn profiles(&mut self, mut every_node: Nodes, collected: &mut Collected) -> (Vec<Draft>, Nodes) {
         let mut drafts = Vec::new();
-        let list = singleuser.get("profileList");
-        let profiles = list.as_ref().map(Cursor::values).unwrap_or_default();
-        if let Some(list) = list.filter(|list| !list.is_list() && !list.is_map()) {
-            collected.leave_out(&list, "this is no list of profiles");
+        let spawner = self.values.at(&SPAWNER).and_then(|spawner| spawner.get("profile_list"));
+        let lists: Vec<Cursor<'_>> =
+            self.values.at(&["singleuser", "profileList"]).into_iter().chain(spawner).collect();
+        for list in lists.iter().filter(|list| !list.is_list() && !list.is_map()) {
+            collected.leave_out(list, "this is not a list of profiles");
         }
+        let profiles: Vec<Cursor<'_>> = lists.iter().flat_map(Cursor::values).collect();
         for (index, place) in profiles.iter().enumerate() {
             let (found, nodes) = profile::read(self, place, index, collected);
             drafts.extend(found);
@@ -208,13 +239,7 @@ impl<'a> Hub<'a> {
     }
 
     /// Containers beside the notebook's own: a list, or a mapping in newer charts.
-    fn containers(
-        &mut self,
-        of: &Cursor<'_>,
-        keys: [&str; 2],
-        (state, nodes): (&State, &Nodes),
-        collected: &mut Collected,
-    ) -> Vec<Item> {
+    fn containers(&mut self, of: &Cursor<'_>, keys: [&str; 2], pods: Pods<'_>, collected: &mut Collected) -> Vec<Item> {
         let lists = keys.iter().filter_map(|key| of.get(key));
         let containers: Vec<Cursor<'_>> = lists.flat_map(|list| list.values()).collect();
         let mut items = Vec::new();
@@ -222,18 +247,13 @@ impl<'a> Hub<'a> {
             let Some(place) = container.get("image") else { continue };
             let name = container.text_of("name").and_then(|name| names::slug(&name));
             let name = name.unwrap_or_else(|| "container".to_owned());
-            items.extend(self.item(&place, name, (state, nodes.clone()), collected));
+            items.extend(self.item(&place, name, pods, collected));
         }
         items
     }
 
     /// The container that blocks the cloud's metadata server; it only runs while that is on.
-    fn network_tools(
-        &mut self,
-        singleuser: &Cursor<'_>,
-        (state, nodes): (&State, &Nodes),
-        collected: &mut Collected,
-    ) -> Option<Item> {
+    fn network_tools(&mut self, singleuser: &Cursor<'_>, pods: Pods<'_>, collected: &mut Collected) -> Option<Item> {
         let place = singleuser.at(&["networkTools", "image"])?;
         let blocks = singleuser.at(&["cloudMetadata", "blockWithIptables"]).and_then(|value| value.text());
         if blocks.as_deref() == Some("false") {
@@ -241,10 +261,10 @@ impl<'a> Hub<'a> {
             collected.leave_out(&place, "it does not run: cloudMetadata.blockWithIptables is false");
             return None;
         }
-        self.item(&place, "network-tools".to_owned(), (state, nodes.clone()), collected)
+        self.item(&place, "network-tools".to_owned(), pods, collected)
     }
 
-    fn extra_images(&mut self, (state, nodes): (&State, &Nodes), collected: &mut Collected) -> Vec<Draft> {
+    fn extra_images(&mut self, pods: Pods<'_>, collected: &mut Collected) -> Vec<Draft> {
         let Some(images) = self.values.at(&["prePuller", "extraImages"]) else { return Vec::new() };
         if !images.is_list() && !images.is_map() {
             collected.leave_out(&images, "this is no mapping of images");
@@ -257,7 +277,7 @@ impl<'a> Hub<'a> {
         let mut items = Vec::new();
         for (key, place) in entries {
             let name = key.and_then(names::slug);
-            let Some(mut item) = self.item(&place, String::new(), (state, nodes.clone()), collected) else { continue };
+            let Some(mut item) = self.item(&place, String::new(), pods, collected) else { continue };
             item.image.name = name.unwrap_or_else(|| image_name(&item.image.reference));
             items.push(item);
         }

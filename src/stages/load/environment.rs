@@ -181,7 +181,15 @@ fn by_default(check: &mut Check<'_>, settings: &Settings, folder: Folder<'_>) ->
 
 fn resources(check: &mut Check<'_>, file: file::environment::Resources) -> Resources {
     let mut range = |file: Option<file::environment::Range>| file.map(|file| self::range(check, file));
-    Resources { memory: range(file.memory), cpu: range(file.cpu) }
+    let (memory, cpu) = (range(file.memory), range(file.cpu));
+    let mut extra = BTreeMap::new();
+    for (name, quantity) in check.entries(file.extra) {
+        let name = check.read(Some(&name), values::label_key);
+        if let (Some(name), Some(_)) = (name, check.read(Some(&quantity), values::quantity)) {
+            extra.insert(name, quantity.value);
+        }
+    }
+    Resources { memory, cpu, extra }
 }
 
 fn range(check: &mut Check<'_>, file: file::environment::Range) -> Range {

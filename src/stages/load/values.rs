@@ -65,6 +65,10 @@ fn digits(text: &str) -> Option<u32> {
 pub fn quantity(text: &str) -> Result<f64, Problem> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
+    // `1e2` and `1E2`; `1E` alone would be a unit.
+    if let Some(exponent) = suffix.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse::<i16>().ok()) {
+        return positive(text, number.parse().unwrap_or(f64::NAN) * 10_f64.powi(exponent.into()));
+    }
     let factor = match suffix {
         "" => 1.0,
         "m" => 1e-3,
@@ -80,7 +84,10 @@ pub fn quantity(text: &str) -> Result<f64, Problem> {
         "Pi" => 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0,
         _ => f64::NAN,
     };
-    let value = number.parse().unwrap_or(f64::NAN) * factor;
+    positive(text, number.parse().unwrap_or(f64::NAN) * factor)
+}
+
+fn positive(text: &str, value: f64) -> Result<f64, Problem> {
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
@@ -266,7 +273,10 @@ mod tests {
             ("2GB", None),
             ("G", None),
             ("", None),
-            ("1e3", None),
+            ("1e3", Some(1e3)),
+            ("1E", None),
+            ("1e", None),
+            ("1e999", None),
             ("1.2.3", None),
             ("inf", None),
             ("NaN", None),

@@ -38,7 +38,16 @@ fn files_of_people_are_left_alone() {
     let (code, text) = larder(folder.path(), &["values.yaml"], "");
     assert_eq!(code, 0, "{text}");
     assert!(text.contains(&format!("made {FILE}")), "{text}");
-    assert!(text.contains("research: {namespace: …}"), "{text}");
+    assert!(text.contains("1 environment, 0 places left out"), "{text}");
+    // Without a larder.yaml there is a small one now, and all of it is valid.
+    assert!(text.contains("made larder.yaml"), "{text}");
+    let validated = Command::new(env!("CARGO_BIN_EXE_larder"))
+        .arg("validate")
+        .current_dir(folder.path().join("repo"))
+        .env_clear()
+        .output()
+        .unwrap();
+    assert!(validated.status.success(), "{}", String::from_utf8_lossy(&validated.stderr));
     let first = fs::read_to_string(&file).unwrap();
     assert!(first.contains("image: quay.io/jupyter/base-notebook:v1"), "{first}");
 
@@ -72,8 +81,36 @@ fn standard_input_and_json() {
     let (code, text) = larder(folder.path(), &["-", "--output", "json"], VALUES);
     assert_eq!(code, 0, "{text}");
     let results: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(results["files"], serde_json::json!([{"path": FILE, "state": "made"}]));
+    let made: Vec<&str> =
+        results["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert!(made.contains(&FILE) && made.contains(&"larder.yaml"), "{made:?}");
     assert_eq!(results["report"][0]["to"], "research/singleuser notebook");
+}
+
+#[test]
+fn what_larder_yaml_does_not_allow_is_said_at_import() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "apiVersion: larder.dev/v1alpha1\nkind: Settings\nspec:\n  pools: {gpu: {nodeSelector: {gpu: yes}}}\n  \
+                    tenants: {research: {namespace: r, registries: [quay.io/allowed], pools: [gpu]}}\n";
+    fs::create_dir(folder.path().join("repo")).unwrap();
+    fs::write(folder.path().join("repo/larder.yaml"), settings.replace("gpu: yes", "gpu: \"yes\"")).unwrap();
+    let (code, text) = larder(folder.path(), &["-"], VALUES);
+    assert_eq!(code, 1, "{text}");
+    let unwrapped = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(unwrapped.contains("may not use images of `quay.io/jupyter/base-notebook`"), "{text}");
+    assert!(unwrapped.contains("may only use pools"), "{text}");
+    assert!(!folder.path().join("repo").join(FILE).exists());
+}
+
+#[test]
+fn values_without_an_image_are_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    for values in ["jupyterhub: {ingress: {enabled: true}}\n", "proxy: {https: {enabled: true}}\n", "hub: {db: {}}\n"] {
+        let (code, text) = larder(folder.path(), &["-"], values);
+        assert_eq!(code, 0, "{values}: {text}");
+        assert!(text.contains("0 environments") && text.contains("no image of users' pods"), "{values}: {text}");
+    }
+    assert!(!folder.path().join("repo").exists());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A profile of `singleuser.profileList` with its options and their choices.
 
+use std::collections::BTreeSet;
+
 use super::{
     super::{
         cursor::Cursor,
@@ -7,15 +9,16 @@ use super::{
         names,
         nodes::{Nodes, texts},
     },
-    Hub, Item, grouped,
-    state::{State, policy_note},
+    Hub, Item, Pods, grouped,
+    state::{self, State, policy_note},
 };
 
 /// The most sets of nodes that the choices of a profile are multiplied out to.
 const MOST: usize = 64;
 
 /// What of an override is resources.
-const RESOURCES: [&str; 4] = ["mem_guarantee", "mem_limit", "cpu_guarantee", "cpu_limit"];
+const RESOURCES: [&str; 6] =
+    ["mem_guarantee", "mem_limit", "cpu_guarantee", "cpu_limit", "extra_resource_guarantees", "extra_resource_limits"];
 
 /// What a user chooses one of.
 struct Choices<'a> {
@@ -42,22 +45,26 @@ pub fn read(hub: &mut Hub<'_>, place: &Cursor<'_>, index: usize, collected: &mut
     let (all, complete) = states(&own, &options, None);
     let all_nodes = nodes(hub, &all);
     let mut items = Vec::new();
-    let own_image = with.as_ref().and_then(|with| with.get("image"));
+    let own_image = with.as_ref().and_then(state::image);
     if let Some(image) = &own_image {
-        let item = hub.item(image, "notebook".to_owned(), (&own, all_nodes.clone()), collected);
+        let item = hub.item(image, "notebook".to_owned(), Pods { state: &own, nodes: &all_nodes }, collected);
         items.extend(item.map(|item| titled(item, title.as_deref(), with.as_ref())));
     }
-    items.extend(with.iter().flat_map(|with| sidecars(hub, with, (&own, &all_nodes), collected)).collect::<Vec<_>>());
+    items.extend(
+        with.iter()
+            .flat_map(|with| sidecars(hub, with, Pods { state: &own, nodes: &all_nodes }, collected))
+            .collect::<Vec<_>>(),
+    );
     for (index, option) in options.iter().enumerate() {
         for (number, choice) in option.choices.iter().enumerate() {
             let (states, _) = states(&own, &options, Some((index, number)));
             let Some(state) = states.first() else { continue };
             let nodes = nodes(hub, &states);
-            items.extend(of_choice(hub, choice, (state, &nodes), collected));
+            items.extend(of_choice(hub, choice, Pods { state, nodes: &nodes }, collected));
         }
     }
     if own_image.is_none() && !options.iter().any(Choices::always_have_an_image) {
-        items.extend(default_image(hub, place, (&own, &all_nodes), collected));
+        items.extend(default_image(hub, place, Pods { state: &own, nodes: &all_nodes }, collected));
     }
     let mut drafts = grouped(&name, place, items);
     for draft in &mut drafts {
@@ -82,7 +89,8 @@ fn options<'a>(place: &Cursor<'a>, collected: &mut Collected) -> Vec<Choices<'a>
             .into_iter()
             .map(|(key, place)| Choice { key, with: place.get("kubespawner_override"), place })
             .collect();
-        let unlisted = option.get("unlisted_choice");
+        let is_on = |unlisted: &Cursor<'_>| unlisted.text_of("enabled").as_deref() != Some("false");
+        let unlisted = option.get("unlisted_choice").filter(is_on);
         if let Some(unlisted) = &unlisted {
             collected.leave_out(unlisted, "what users type in themselves cannot be on the nodes beforehand");
         }
@@ -96,7 +104,7 @@ fn options<'a>(place: &Cursor<'a>, collected: &mut Collected) -> Vec<Choices<'a>
 
 impl Choices<'_> {
     fn always_have_an_image(&self) -> bool {
-        let has = |choice: &Choice<'_>| choice.with.as_ref().is_some_and(|with| with.get("image").is_some());
+        let has = |choice: &Choice<'_>| choice.with.as_ref().and_then(state::image).is_some();
         !self.choices.is_empty() && self.choices.iter().all(has)
     }
 }
@@ -142,43 +150,33 @@ fn nodes(hub: &Hub<'_>, states: &[State]) -> Nodes {
     nodes
 }
 
-fn of_choice(
-    hub: &mut Hub<'_>,
-    choice: &Choice<'_>,
-    (state, nodes): (&State, &Nodes),
-    collected: &mut Collected,
-) -> Vec<Item> {
+fn of_choice(hub: &mut Hub<'_>, choice: &Choice<'_>, pods: Pods<'_>, collected: &mut Collected) -> Vec<Item> {
     let Some(with) = &choice.with else { return Vec::new() };
     let mut items = Vec::new();
-    if let Some(image) = with.get("image") {
+    if let Some(image) = state::image(with) {
         let title = choice.place.text_of("display_name");
         let name = names::slug(choice.key).or_else(|| title.as_deref().and_then(names::slug));
         let name = name.unwrap_or_else(|| "image".to_owned());
-        let item = hub.item(&image, name, (state, nodes.clone()), collected);
+        let item = hub.item(&image, name, pods, collected);
         let mut item = item.map(|item| titled(item, title.as_deref(), Some(with)));
         if let (Some(item), Some(groups)) = (&mut item, choice.place.get("allowed_groups")) {
             item.notes.push(groups_note(&groups));
         }
         items.extend(item);
     }
-    items.extend(sidecars(hub, with, (state, nodes), collected));
+    items.extend(sidecars(hub, with, pods, collected));
     items
 }
 
 /// Images of the containers and volumes that an override adds; the chart's own pullers leave them out.
-fn sidecars(
-    hub: &mut Hub<'_>,
-    with: &Cursor<'_>,
-    (state, nodes): (&State, &Nodes),
-    collected: &mut Collected,
-) -> Vec<Item> {
-    let mut items = hub.containers(with, ["init_containers", "extra_containers"], (state, nodes), collected);
+fn sidecars(hub: &mut Hub<'_>, with: &Cursor<'_>, pods: Pods<'_>, collected: &mut Collected) -> Vec<Item> {
+    let mut items = hub.containers(with, ["init_containers", "extra_containers"], pods, collected);
     for volume in with.get("volumes").map(|volumes| volumes.values()).unwrap_or_default() {
         let Some(image) = volume.get("image") else { continue };
         hub.seen.insert(image.path().to_owned());
         let Some(place) = image.get("reference") else { continue };
         let name = volume.text_of("name").and_then(|name| names::slug(&name)).unwrap_or_else(|| "volume".to_owned());
-        items.extend(hub.item(&place, name, (state, nodes.clone()), collected));
+        items.extend(hub.item(&place, name, pods, collected));
     }
     items
 }
@@ -194,18 +192,12 @@ fn titled(mut item: Item, title: Option<&str>, with: Option<&Cursor<'_>>) -> Ite
 }
 
 /// A profile that names no image starts `singleuser.image`, on its own nodes.
-fn default_image(
-    hub: &mut Hub<'_>,
-    place: &Cursor<'_>,
-    (state, nodes): (&State, &Nodes),
-    collected: &mut Collected,
-) -> Option<Item> {
-    if hub.default_image.is_none() {
+fn default_image(hub: &mut Hub<'_>, place: &Cursor<'_>, pods: Pods<'_>, collected: &mut Collected) -> Option<Item> {
+    let Some(image) = hub.default_image.clone() else {
         collected.leave_out(place, "it starts singleuser.image, which is not set in this file");
         return None;
-    }
-    let image = hub.values.at(&["singleuser", "image"])?;
-    let mut item = hub.item(&image, "notebook".to_owned(), (state, nodes.clone()), collected)?;
+    };
+    let mut item = hub.item(&image, "notebook".to_owned(), pods, collected)?;
     item.from = place.place();
     item.notes.push("it names no image, so it starts singleuser.image".to_owned());
     Some(item)
@@ -223,6 +215,14 @@ fn by_default(own: &State, options: &[Choices<'_>]) -> State {
 fn say_more(draft: &mut Draft, place: &Cursor<'_>, options: &[Choices<'_>]) {
     if let Some(groups) = place.get("allowed_groups") {
         draft.note(&groups, groups_note(&groups));
+    }
+    let overrides = options.iter().flat_map(|option| &option.choices).filter_map(|choice| choice.with.as_ref());
+    let with = place.get("kubespawner_override");
+    let left: BTreeSet<&str> =
+        with.iter().chain(overrides).flat_map(state::unread).filter(|key| *key != "volumes").collect();
+    if !left.is_empty() {
+        let left: Vec<&str> = left.into_iter().collect();
+        draft.note(place, format!("left to the hub: {}", left.join(", ")));
     }
     for option in options {
         let of_resources =

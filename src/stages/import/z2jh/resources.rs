@@ -1,5 +1,7 @@
 //! Memory and CPUs for the spawn menu.
 
+use std::collections::BTreeMap;
+
 use crate::{
     model::environment::{Range, Resources},
     stages::load::values,
@@ -22,18 +24,35 @@ pub enum Field {
 
 /// Quantities as they are written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found([Option<String>; 4]);
+pub struct Found {
+    fields: [Option<String>; 4],
+    /// Extended resources by name.
+    pub extra: BTreeMap<String, String>,
+}
 
 impl Found {
     /// Sets one; null or nothing takes it away.
     pub fn set(&mut self, field: Field, value: Option<&Cursor<'_>>) {
         let text = value.and_then(Cursor::text).map(|text| text.trim().to_owned());
-        self.0[field as usize] = text.filter(|text| !text.is_empty());
+        self.fields[field as usize] = text.filter(|text| !text.is_empty());
+    }
+
+    /// Merges a mapping of extended resources; null takes one, or all, away.
+    pub fn set_extra(&mut self, value: &Cursor<'_>) {
+        if !value.is_map() {
+            self.extra.clear();
+        }
+        for (name, count) in value.entries() {
+            match count.text() {
+                Some(count) => self.extra.insert(name.to_owned(), count),
+                None => self.extra.remove(name),
+            };
+        }
     }
 
     /// As an environment has them. What is no quantity, or contradicts, is left out.
     pub fn resources(&self, place: &Cursor<'_>, collected: &mut Collected) -> Resources {
-        let [memory_guarantee, memory_limit, cpu_guarantee, cpu_limit] = &self.0;
+        let [memory_guarantee, memory_limit, cpu_guarantee, cpu_limit] = &self.fields;
         let mut range = |what: &str, guarantee: &Option<String>, limit: &Option<String>| {
             let mut known = |text: &Option<String>| {
                 let text = text.clone()?;
@@ -58,9 +77,17 @@ impl Found {
             let text = |pair: Option<(String, f64)>| pair.map(|(text, _)| text);
             (guarantee.is_some() || limit.is_some()).then(|| Range { guarantee: text(guarantee), limit: text(limit) })
         };
-        Resources {
-            memory: range("memory", memory_guarantee, memory_limit),
-            cpu: range("cpu", cpu_guarantee, cpu_limit),
-        }
+        let memory = range("memory", memory_guarantee, memory_limit);
+        let cpu = range("cpu", cpu_guarantee, cpu_limit);
+        let mut extra = self.extra.clone();
+        extra.retain(|name, count| {
+            let is_valid = values::label_key(name).is_ok() && values::quantity(count).is_ok();
+            if !is_valid {
+                let why = format!("`{name}: {count}` is not a resource with a quantity above 0, so it is left out");
+                collected.leave_out(place, why);
+            }
+            is_valid
+        });
+        Resources { memory, cpu, extra }
     }
 }

@@ -57,6 +57,11 @@ impl State {
         ] {
             resources.set(field, singleuser(&path).as_ref());
         }
+        for list in ["guarantees", "limits"] {
+            if let Some(extra) = singleuser(&["extraResource", list]) {
+                resources.set_extra(&extra);
+            }
+        }
         Self {
             selector: nodes::selector(singleuser(&["nodeSelector"]).as_ref()),
             tolerations,
@@ -89,6 +94,7 @@ impl State {
                 "mem_limit" => state.resources.set(Field::MemoryLimit, given),
                 "cpu_guarantee" => state.resources.set(Field::CpuGuarantee, given),
                 "cpu_limit" => state.resources.set(Field::CpuLimit, given),
+                "extra_resource_guarantees" | "extra_resource_limits" => state.resources.set_extra(&value),
                 _ => {}
             }
         }
@@ -97,8 +103,43 @@ impl State {
 
     /// Whether the nodes are the same.
     pub fn same_nodes(&self, other: &Self) -> bool {
-        (&self.selector, &self.tolerations, &self.required) == (&other.selector, &other.tolerations, &other.required)
+        let extra = |state: &Self| state.resources.extra.keys().cloned().collect::<Vec<_>>();
+        (&self.selector, &self.tolerations, &self.required, extra(self))
+            == (&other.selector, &other.tolerations, &other.required, extra(other))
     }
+}
+
+/// Keys of KubeSpawner that hold the image of the notebook; all but the first are its older names.
+pub const IMAGE: [&str; 3] = ["image", "image_spec", "singleuser_image_spec"];
+
+/// Keys of an override that are read: here, or where the profile is.
+const READ: [&str; 16] = [
+    "node_selector",
+    "tolerations",
+    "node_affinity_required",
+    "image_pull_secrets",
+    "image_pull_policy",
+    "mem_guarantee",
+    "mem_limit",
+    "cpu_guarantee",
+    "cpu_limit",
+    "extra_resource_guarantees",
+    "extra_resource_limits",
+    "init_containers",
+    "extra_containers",
+    "image",
+    "image_spec",
+    "singleuser_image_spec",
+];
+
+/// The image of the notebook in a `kubespawner_override`.
+pub fn image<'a>(with: &Cursor<'a>) -> Option<Cursor<'a>> {
+    IMAGE.iter().find_map(|key| with.get(key))
+}
+
+/// The keys of an override that say nothing about images and nodes.
+pub fn unread<'a>(with: &Cursor<'a>) -> Vec<&'a str> {
+    with.entries().into_iter().map(|(key, _)| key).filter(|key| !READ.contains(key)).collect()
 }
 
 /// What is said about a pull policy.

@@ -8,6 +8,7 @@ use super::super::{
     draft::Collected,
     image::{self, Found},
 };
+use super::state::IMAGE;
 
 /// The most places that are named; a file with more is something else.
 const MOST: usize = 500;
@@ -27,10 +28,10 @@ fn visit(place: &Cursor<'_>, seen: &BTreeSet<String>, collected: &mut Collected,
     }
     for (key, value) in place.entries() {
         // Read with its option, which names it.
-        if key == "unlisted_choice" {
+        if key == "unlisted_choice" || super::is_holder(key) {
             continue;
         }
-        if key == "image" && looks_like_one(&value) && !seen.contains(value.path()) {
+        if IMAGE.contains(&key) && looks_like_one(&value) && !seen.contains(value.path()) {
             let why = match image::read(&value) {
                 Found::Skipped(why) => why,
                 Found::Image(reference, _) => format!("{reference}: {}", reason(value.path())),

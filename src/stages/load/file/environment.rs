@@ -100,6 +100,9 @@ pub struct Resources {
     /// CPUs: `0.5`, `4`.
     #[serde(default)]
     pub cpu: Option<Range>,
+    /// Extended resources of a server by name: `nvidia.com/gpu: 1`.
+    #[serde(default)]
+    pub extra: Option<Entries<Located<String>>>,
 }
 
 /// What is promised and what is the most.
