@@ -119,8 +119,8 @@ fn a_tenant_over_its_removal_budget_stops_no_other() {
     world.remove(&gone, "Remove five of alpha's and one of beta's");
     let pass = world.pass(&[]);
     assert!(!pass.well);
-    assert_eq!(pass.condition("alpha/e1"), "Blocked");
-    assert_eq!(pass.condition("beta/b"), "absent", "{:#}", pass.report);
+    assert_eq!(pass.state("alpha/e1"), "Blocked");
+    assert_eq!(pass.state("beta/b"), "absent", "{:#}", pass.report);
     assert!(world.puller("beta/b").is_none() && world.puller("alpha/e1").is_some());
     let lock = world.git(&["ls-tree", "-r", "--name-only", "main", "lock/"]);
     assert!(!lock.contains("beta/b") && lock.contains("alpha/e5"), "{lock}");

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn probes_are_answered_while_others_hold_connections() {
     let shutdown = CancellationToken::new();
-    let metrics = Arc::new(Metrics::new(Duration::from_secs(600)));
+    let metrics = Arc::new(Metrics::new(tokio::sync::watch::channel(Arc::default()).1));
     let address = serve("127.0.0.1:0".parse().unwrap(), metrics, shutdown.clone()).await.unwrap();
     let mut held = Vec::new();
     for _ in 0..400 {
