@@ -69,6 +69,8 @@ impl FromStr for RepositoryPattern {
         if path.rsplit('/').next().is_some_and(|last| last.contains(':')) {
             return never("a tag");
         }
+        // Hosts are equal whatever their case, and references have theirs in lower case.
+        let host = host.to_ascii_lowercase();
         let glob: Glob = GlobBuilder::new(&format!("{host}/{path}"))
             .literal_separator(true)
             .backslash_escape(false)

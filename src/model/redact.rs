@@ -18,9 +18,42 @@ pub fn shows_secret(line: &str) -> bool {
     holds_user(line) || ANNOUNCEMENTS.iter().any(|word| lower.contains(word))
 }
 
+/// A text without the logins of its addresses: `https://user:password@host` becomes `https://…@host`.
+pub fn without_logins(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let authority = after.find(|c: char| c.is_whitespace() || "/?#\"'<>".contains(c)).unwrap_or(after.len());
+        rest = match after[..authority].rfind('@') {
+            Some(login) => {
+                out.push('…');
+                &after[login..]
+            }
+            None => after,
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::shows_secret;
+    use super::{shows_secret, without_logins};
+
+    #[test]
+    fn addresses_lose_their_logins() {
+        for (text, expected) in [
+            ("go to https://user:canary@host/x?a=1", "go to https://…@host/x?a=1"),
+            ("http://canary@h \"https://u:can@ary@h/\"", "http://…@h \"https://…@h/\""),
+            ("https://host/a@b and c@d", "https://host/a@b and c@d"),
+            ("://", "://"),
+            ("", ""),
+        ] {
+            assert_eq!(without_logins(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn secrets_are_seen() {

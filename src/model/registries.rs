@@ -25,7 +25,7 @@ pub struct RegistryOptions {
     pub mirrors: Vec<Mirror>,
     /// Whether it is asked over http instead of https.
     pub plain_http: bool,
-    /// Whom to trust for its certificate, beside the system's authorities.
+    /// Authorities that are trusted for its certificate, in addition to the system's.
     pub ca: Option<CertificateAuthority>,
 }
 
@@ -41,7 +41,7 @@ pub struct Mirror {
     pub plain_http: bool,
 }
 
-/// Certificates of authorities that are trusted beside the system's.
+/// Certificates of authorities that are trusted in addition to the system's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateAuthority {
     /// PEM text, one or more certificates.
@@ -52,7 +52,7 @@ pub enum CertificateAuthority {
 
 /// Why a text is no registry's or mirror's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no address of a {what}")]
+#[error("`{text}` is not a valid address of a {what}")]
 pub struct AddressError {
     /// The text.
     text: String,
@@ -88,9 +88,10 @@ pub fn registry_host(text: &str) -> Result<String, AddressError> {
     if !path.is_empty() {
         return Err(AddressError { text: text.to_owned(), what: "registry" });
     }
-    Ok(match host {
+    let host = host.to_ascii_lowercase();
+    Ok(match host.as_str() {
         "index.docker.io" | "registry-1.docker.io" | "registry.hub.docker.com" => DOCKER_HUB.to_owned(),
-        host => host.to_owned(),
+        _ => host,
     })
 }
 
@@ -100,7 +101,7 @@ impl FromStr for Mirror {
     /// Reads `host[:port][/path]`, with `https://` or `http://` before it.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (plain_http, host, path) = split_address(text, "mirror")?;
-        Ok(Self { host: host.to_owned(), prefix: path.to_owned(), plain_http })
+        Ok(Self { host: host.to_ascii_lowercase(), prefix: path.to_owned(), plain_http })
     }
 }
 
@@ -144,6 +145,7 @@ mod tests {
         let cases = [
             ("http://127.0.0.1:5000/quay.io", Some(("127.0.0.1:5000", "quay.io", true))),
             ("mirror.example.com/quay", Some(("mirror.example.com", "quay", false))),
+            ("https://Mirror.EXAMPLE.com", Some(("mirror.example.com", "", false))),
             ("https://mirror.example.com", Some(("mirror.example.com", "", false))),
             ("https://mirror.example.com/", Some(("mirror.example.com", "", false))),
             ("https://mirror.example.com/v2/", Some(("mirror.example.com", "", false))),
@@ -170,6 +172,7 @@ mod tests {
             ("docker.io", Some("docker.io")),
             ("https://docker.io", Some("docker.io")),
             ("index.docker.io", Some("docker.io")),
+            ("QUAY.io", Some("quay.io")),
             ("https://index.docker.io/v1/", Some("docker.io")),
             ("registry-1.docker.io", Some("docker.io")),
             ("https://registry.example.com", Some("registry.example.com")),

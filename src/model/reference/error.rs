@@ -30,7 +30,7 @@ pub enum ReferenceError {
     /// Only a tag or a digest.
     #[error("`{0}` names no repository")]
     NoRepository(String),
-    /// 64 hexadecimal digits alone, which container runtimes take for an image's identifier.
+    /// 64 hexadecimal digits, perhaps behind `sha256:`, which container runtimes take for an image's identifier.
     #[error("`{0}` is an image's identifier, not a reference")]
     Identifier(String),
     /// Upper case in the path.
@@ -100,7 +100,8 @@ impl ReferenceError {
             },
             Self::User => "remove them, change the password, and put it into a pull secret".to_owned(),
             Self::Identifier(text) => {
-                format!("nodes pull by name: write the repository, as in repository@sha256:{text}")
+                let digest = if text.contains(':') { text.clone() } else { format!("sha256:{text}") };
+                format!("nodes pull by name: write the repository, as in repository@{digest}")
             }
             Self::Uppercase { lower, .. } => format!("write `{lower}`; only a host and a tag may hold upper case"),
             Self::Host(_) => {

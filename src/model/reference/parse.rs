@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Result<ImageReference, ReferenceError> {
     if text.contains("://") {
         return Err(ReferenceError::Scheme(text.to_owned()));
     }
-    if text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+    if is_identifier(text) {
         return Err(ReferenceError::Identifier(text.to_owned()));
     }
     let (named, digest) = match text.split_once('@') {
@@ -35,6 +35,7 @@ pub(super) fn parse(text: &str) -> Result<ImageReference, ReferenceError> {
         None => (text, None),
     };
     let (host, rest) = split_host(named);
+    let host = host.as_str();
     let (path, tag) = split_tag(rest, text)?;
     if path.is_empty() && host == DOCKER_HUB {
         return Err(ReferenceError::NoRepository(text.to_owned()));
@@ -55,16 +56,27 @@ pub(super) fn parse(text: &str) -> Result<ImageReference, ReferenceError> {
     Ok(ImageReference { host: host.to_owned(), path, tag: tag.map(str::to_owned), digest })
 }
 
-/// The first part is a host if it has a dot, a colon or upper case, or is `localhost`; a single part never is.
-fn split_host(named: &str) -> (&str, &str) {
-    match named.split_once('/') {
-        Some((OLD_DOCKER_HUB, rest)) => (DOCKER_HUB, rest),
-        Some((first, rest))
-            if first == "localhost" || first.contains(['.', ':']) || first.chars().any(char::is_uppercase) =>
-        {
-            (first, rest)
-        }
-        _ => (DOCKER_HUB, named),
+/// 64 hexadecimal digits, alone or as a digest without a repository.
+fn is_identifier(text: &str) -> bool {
+    let is_hex = |text: &str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    match text.split_once(':') {
+        Some(("sha256", hex)) => hex.len() == 64 && is_hex(hex),
+        Some(("sha512", hex)) => hex.len() == 128 && is_hex(hex),
+        Some(_) => false,
+        None => text.len() == 64 && is_hex(text),
+    }
+}
+
+/// The first part is a host if it has a dot, a colon or upper case, or is `localhost`; a single part never is. Hosts are
+/// equal whatever their case; only where upper case alone makes it a host it has to stay.
+fn split_host(named: &str) -> (String, &str) {
+    let by_itself = |host: &str| host == "localhost" || host.contains(['.', ':']);
+    let Some((first, rest)) = named.split_once('/') else { return (DOCKER_HUB.to_owned(), named) };
+    match first.to_ascii_lowercase() {
+        lower if lower == OLD_DOCKER_HUB => (DOCKER_HUB.to_owned(), rest),
+        lower if by_itself(&lower) => (lower, rest),
+        _ if first.chars().any(char::is_uppercase) => (first.to_owned(), rest),
+        _ => (DOCKER_HUB.to_owned(), named),
     }
 }
 
@@ -105,7 +117,10 @@ fn check_host(host: &str) -> Result<(), ReferenceError> {
     }
     let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let valid = match address {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        // The runtimes' grammar has no IPv4 address at the end of one, and no zone.
+        Some(address) => {
+            address.bytes().all(|b| b.is_ascii_hexdigit() || b == b':') && address.parse::<std::net::Ipv6Addr>().is_ok()
+        }
         None => name.split('.').all(is_label),
     };
     if valid { Ok(()) } else { Err(ReferenceError::Host(host.to_owned())) }

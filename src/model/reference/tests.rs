@@ -25,6 +25,12 @@ fn canonical_forms() {
         ("test:5000/repo", "test:5000/repo:latest"),
         ("test:5000/repo:v1", "test:5000/repo:v1"),
         ("test.com:5000", "docker.io/library/test.com:5000"),
+        // Hosts are equal whatever their case
+        ("QUAY.io/a/b:1", "quay.io/a/b:1"),
+        ("Registry.Example.COM:5000/a", "registry.example.com:5000/a:latest"),
+        ("LOCALHOST/app", "localhost/app:latest"),
+        ("Docker.IO/debian", "docker.io/library/debian:latest"),
+        ("INDEX.docker.io/debian", "docker.io/library/debian:latest"),
         // A4
         ("localhost/app:dev", "localhost/app:dev"),
         ("localhost:5000/app", "localhost:5000/app:latest"),
@@ -167,6 +173,8 @@ fn refused_forms() {
         "example.com:x/app",
         "[::1/app",
         "[zz]/app",
+        "[2001:db8:3:4::192.0.2.33]:5000/app",
+        "[fe80::1%eth0]:5000/app",
         // A18
         "☃.example/app",
         " app:1",
@@ -182,6 +190,17 @@ fn refused_forms() {
         assert!(!error.to_string().contains('\n'), "{error}");
     }
     assert!(matches!(error("app:1\n"), ReferenceError::Whitespace { character: '\n', .. }));
+}
+
+#[test]
+fn an_identifier_is_not_a_reference() {
+    for text in [HEX.to_owned(), format!("sha256:{HEX}"), format!("sha512:{HEX}{HEX}")] {
+        let error = error(&text);
+        assert!(matches!(error, ReferenceError::Identifier(_)), "{error}");
+        assert!(error.hint().contains("repository@sha"), "{}", error.hint());
+    }
+    // With fewer digits it is a tag.
+    assert_eq!(canonical("sha256:e3b0"), "docker.io/library/sha256:e3b0");
 }
 
 #[test]
