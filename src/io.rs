@@ -6,6 +6,7 @@ pub mod directory;
 pub mod folder;
 pub mod forge;
 pub mod git;
+mod http;
 pub(crate) mod links;
 pub mod registry;
 pub mod repository;

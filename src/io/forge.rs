@@ -7,7 +7,7 @@ mod pull_request;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use reqwest::{Client, Method, Url};
 use serde_json::{Value, json};
@@ -16,9 +16,12 @@ pub use self::{
     comment::{Posted, WhenAbsent},
     pull_request::Proposed,
 };
-use crate::model::{
-    failure::{Category, Problem},
-    forge::CommitStatus,
+use crate::{
+    io::http::Limits,
+    model::{
+        failure::{Category, Problem},
+        forge::CommitStatus,
+    },
 };
 
 /// Which forge it is.
@@ -54,6 +57,8 @@ pub struct Forge {
     /// The address that all paths of the API are below, without a final slash.
     api: Url,
     client: Client,
+    /// Until when it asked to be left alone.
+    limits: Arc<Limits>,
 }
 
 impl Forge {
@@ -65,7 +70,7 @@ impl Forge {
         let api = dialect::api(options.kind, options.url.as_deref())?;
         dialect::check_repository(options.kind, &options.repository)?;
         let client = http::client(&api, options.ca_file.as_deref())?;
-        Ok(Self { options, api, client })
+        Ok(Self { options, api, client, limits: Arc::default() })
     }
 
     /// The most bytes that a comment or a description may have here.

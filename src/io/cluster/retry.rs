@@ -1,10 +1,13 @@
-//! Requests that an overloaded API server puts off are sent again, as it asks, and not for ever.
+//! Requests that an overloaded API server puts off are sent again, as it asks, and not forever.
 
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode, header::RETRY_AFTER};
+use jiff::Timestamp;
 use kube::client::Body;
 use tower::{BoxError, retry::Policy};
+
+use crate::io::http::retry_after;
 
 /// How often a request is sent again.
 const ATTEMPTS: u32 = 5;
@@ -29,7 +32,8 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Overload {
         {
             return None;
         }
-        let asked = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let stated = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let asked = stated.map(|stated| retry_after(Some(stated), Timestamp::now()).as_secs());
         let wait = delay(self.sent, asked, fastrand::f64());
         self.sent += 1;
         tracing::debug!(status = response.status().as_u16(), ?wait, "the API server asks to come back later");

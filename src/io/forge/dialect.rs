@@ -7,9 +7,12 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::Kind;
-use crate::model::{
-    failure::{Category, Problem},
-    forge::{CommitState, Proposal, PullRequest},
+use crate::{
+    io::http::is_loopback,
+    model::{
+        failure::{Category, Problem},
+        forge::{CommitState, Proposal, PullRequest},
+    },
 };
 
 /// The API's address: `url` as a browser has it, with what the forge puts below it.
@@ -31,7 +34,7 @@ pub(super) fn api(kind: Kind, url: Option<&str>) -> Result<Url, Problem> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refuse("holds a user or a token; put the token into a file and name that with --forge-token-file"));
     }
-    if url.scheme() == "http" && !is_loopback(&url) {
+    if url.scheme() == "http" && !is_loopback(url.host_str().unwrap_or_default()) {
         return Err(refuse("would send the token unencrypted; use https"));
     }
     url.set_query(None);
@@ -48,13 +51,6 @@ pub(super) fn api(kind: Kind, url: Option<&str>) -> Result<Url, Problem> {
     let base = url.path().trim_end_matches('/').trim_end_matches(suffix).to_owned();
     url.set_path(&format!("{base}{suffix}"));
     Ok(url)
-}
-
-/// Whether an address is this very machine's.
-pub(super) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 pub(super) fn check_repository(kind: Kind, repository: &str) -> Result<(), Problem> {

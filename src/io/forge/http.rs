@@ -2,13 +2,23 @@
 
 use std::{fs, io::Read as _, path::Path, time::Duration};
 
-use reqwest::{Certificate, Client, Method, StatusCode, Url, redirect};
+use jiff::Timestamp;
+use reqwest::{
+    Certificate, Client, Method, StatusCode, Url,
+    header::{HeaderMap, LOCATION},
+};
 use serde_json::Value;
 
-use super::{Forge, Kind, dialect};
+use super::{Forge, Kind};
 use crate::{
-    io::git::Redactor,
-    model::failure::{Category, Problem},
+    io::{
+        git::Redactor,
+        http::{PATIENCE, Way, asked_wait},
+    },
+    model::{
+        failure::{Category, Problem},
+        redact::without_logins,
+    },
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,33 +40,24 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(super) fn client(api: &Url, ca_file: Option<&Path>) -> Result<Client, Problem> {
     // Does nothing when the program has chosen one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .user_agent(concat!("larder/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(REQUEST_TIMEOUT)
-        // A token must not follow to where it was not meant for.
-        .redirect(redirect::Policy::none())
-        .referer(false);
-    if dialect::is_loopback(api) {
-        builder = builder.no_proxy();
-    }
-    if let Some(path) = ca_file {
-        let refuse = |problem: String| {
-            Problem::new(Category::Forge, format!("--forge-ca-file {}: {problem}", path.display()))
-                .hint("it holds certificates in PEM form, starting with -----BEGIN CERTIFICATE-----")
-        };
-        let pem = fs::read(path).map_err(|error| refuse(error.to_string()))?;
-        let found = Certificate::from_pem_bundle(&pem).map_err(|_| refuse("no certificate".to_owned()))?;
-        if found.is_empty() {
-            return Err(refuse("no certificate".to_owned()));
-        }
-        builder = builder.tls_certs_merge(found);
-    } else if api.scheme() == "http" {
-        builder = builder.tls_certs_only([]);
-    }
-    builder.build().map_err(|error| {
+    let authorities = ca_file.map(authorities).transpose()?;
+    let refuse = |error: &reqwest::Error| {
         Problem::new(Category::Forge, format!("no TLS: {error}")).hint("install the system's CA certificates")
-    })
+    };
+    let builder = Way::to(api, authorities).client(api).map_err(|error| refuse(&error))?;
+    builder.connect_timeout(CONNECT_TIMEOUT).timeout(REQUEST_TIMEOUT).build().map_err(|error| refuse(&error))
+}
+
+fn authorities(path: &Path) -> Result<Vec<Certificate>, Problem> {
+    let refuse = |problem: &str| {
+        Problem::new(Category::Forge, format!("--forge-ca-file {}: {problem}", path.display()))
+            .hint("it holds certificates in PEM form, starting with -----BEGIN CERTIFICATE-----")
+    };
+    let pem = fs::read(path).map_err(|error| refuse(&error.to_string()))?;
+    match Certificate::from_pem_bundle(&pem) {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(refuse("no certificate")),
+    }
 }
 
 /// The token, as it is right now.
@@ -80,20 +81,32 @@ fn token(path: &Path) -> Result<String, Problem> {
 
 /// One call; its answer as JSON (null when there is none).
 pub(super) async fn call(forge: &Forge, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Problem> {
+    let host = forge.api.host_str().unwrap_or_default();
     let mut tries = 0;
     loop {
-        // Read anew each time, so that it can be rotated.
+        if let Some(until) = forge.limits.until(host) {
+            return Err(limited(&method, path, None, until));
+        }
+        // Read again each time, so that it can be rotated.
         let token = token(&forge.options.token_file)?;
         let redactor = Redactor::new("token", &token);
+        let mut wait = RETRY_AFTER.mul_f64(1.0 + fastrand::f64() / 2.0);
         match once(forge, &token, &method, path, body).await {
-            Ok((status, bytes)) if status.is_success() => {
-                if bytes.is_empty() {
+            Ok(answer) if answer.status.is_success() => {
+                if answer.body.is_empty() {
                     return Ok(Value::Null);
                 }
-                return serde_json::from_slice(&bytes).map_err(|_| super::unexpected("JSON"));
+                return serde_json::from_slice(&answer.body).map_err(|_| super::unexpected("JSON"));
             }
-            Ok((status, _)) if method == Method::GET && is_brief(status) && tries < RETRIES => {}
-            Ok((status, bytes)) => return Err(refused(&redactor, &method, path, status, &bytes)),
+            Ok(answer) => match asked_wait(answer.status, &answer.headers, Timestamp::now()) {
+                Some(asked) if asked <= PATIENCE && tries < RETRIES => wait = wait.max(asked),
+                Some(asked) => {
+                    let until = forge.limits.limit(host, asked);
+                    return Err(limited(&method, path, Some((&redactor, &answer)), until));
+                }
+                None if method == Method::GET && is_brief(answer.status) && tries < RETRIES => {}
+                None => return Err(refused(&redactor, &method, path, &answer)),
+            },
             Err(error) if method == Method::GET && error.is_connect() && tries < RETRIES => {}
             Err(error) => {
                 let error = error.without_url();
@@ -103,7 +116,6 @@ pub(super) async fn call(forge: &Forge, method: Method, path: &str, body: Option
                     words += &format!(": {cause}");
                     source = cause.source();
                 }
-                let host = forge.api.host_str().unwrap_or_default();
                 return Err(Problem::new(
                     Category::Forge,
                     format!("{host} cannot be reached: {}", redactor.clean(&words)),
@@ -112,12 +124,19 @@ pub(super) async fn call(forge: &Forge, method: Method, path: &str, body: Option
             }
         }
         tries += 1;
-        tokio::time::sleep(RETRY_AFTER.mul_f64(1.0 + fastrand::f64() / 2.0)).await;
+        tokio::time::sleep(wait).await;
     }
 }
 
 fn is_brief(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
+}
+
+/// An answer, read whole.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
 }
 
 async fn once(
@@ -126,7 +145,7 @@ async fn once(
     method: &Method,
     path: &str,
     body: Option<&Value>,
-) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
+) -> Result<Answer, reqwest::Error> {
     let url = format!("{}/{path}", forge.api.as_str().trim_end_matches('/'));
     let mut request = forge.client.request(method.clone(), url).header("accept", "application/json");
     request = match forge.options.kind {
@@ -140,7 +159,7 @@ async fn once(
         request = request.json(body);
     }
     let mut response = request.send().await?;
-    let status = response.status();
+    let (status, headers) = (response.status(), response.headers().clone());
     let limit = if status.is_success() { MAX_BODY } else { MAX_WORDS };
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
@@ -151,24 +170,50 @@ async fn once(
             break;
         }
     }
-    Ok((status, bytes))
+    Ok(Answer { status, headers, body: bytes })
 }
 
-fn refused(redactor: &Redactor, method: &Method, path: &str, status: StatusCode, bytes: &[u8]) -> Problem {
-    let words = redactor.clean(&words(bytes));
+/// That the forge asks for fewer requests.
+fn limited(method: &Method, path: &str, said: Option<(&Redactor, &Answer)>, until: Timestamp) -> Problem {
     let path = path.split('?').next().unwrap_or(path);
-    let mut message = format!("the forge refuses {method} /{path} with status {}", status.as_u16());
-    if !words.is_empty() {
-        message += &format!(": {words}");
-    }
+    let said = said.map_or_else(String::new, |(redactor, answer)| {
+        format!(" (status {}{})", answer.status.as_u16(), said_by(redactor, answer))
+    });
+    Problem::new(
+        Category::Forge,
+        format!("the forge limits the rate of requests until {until}: {method} /{path}{said}"),
+    )
+    .hint("nothing to do: larder asks again after that; a token that nothing else uses has a limit of its own")
+}
+
+/// `: ` and the forge's own words, if it said any.
+fn said_by(redactor: &Redactor, answer: &Answer) -> String {
+    let words = without_logins(&redactor.clean(&words(&answer.body)));
+    if words.is_empty() { words } else { format!(": {words}") }
+}
+
+fn refused(redactor: &Redactor, method: &Method, path: &str, answer: &Answer) -> Problem {
+    let status = answer.status;
+    let path = path.split('?').next().unwrap_or(path);
+    let said = said_by(redactor, answer);
+    let message = format!("the forge refuses {method} /{path} with status {}{said}", status.as_u16());
     let hint = match status.as_u16() {
-        401 => "the token is not valid (any more); put a new one into --forge-token-file",
-        403 => "give the token the right to write to pull requests, comments and commit statuses of this repository",
+        401 => "the token is not valid, or has expired; put a new one into --forge-token-file",
+        403 => "give the token write access to pull requests, comments and commit statuses of this repository",
         404 => "check --forge-url, --forge-repo and the number, and that the token may see them",
+        413 => "the forge, or a proxy before it, refuses a request of this size; ask its operator",
         300..=399 => "give the address after the redirect with --forge-url",
-        429 => "the forge asks for fewer requests; try again later",
         500..=599 => "the forge has a fault of its own; try again later",
         _ => "the text comes from the forge; ask its operator if it is not clear",
+    };
+    let hint = match answer.headers.get(LOCATION).and_then(|value| value.to_str().ok()?.parse::<Url>().ok()) {
+        Some(moved) if status.is_redirection() => {
+            format!(
+                "the forge has moved to {}; {hint}",
+                redactor.clean(&without_logins(moved.origin().ascii_serialization().as_str()))
+            )
+        }
+        _ => hint.to_owned(),
     };
     let category = if status == StatusCode::UNAUTHORIZED { Category::Credentials } else { Category::Forge };
     Problem::new(category, message).hint(hint)

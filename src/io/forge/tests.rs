@@ -353,3 +353,48 @@ fn addresses_are_those_of_browsers() {
         assert_eq!(dialect::check_repository(kind, name).is_ok(), fits, "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_rate_limit_is_told_from_a_missing_right_and_kept() {
+    let soon = (jiff::Timestamp::now().as_second() + 1800).to_string();
+    for (code, headers) in [
+        (403, vec![("retry-after", "60")]),
+        (403, vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", soon.as_str())]),
+        (429, vec![]),
+    ] {
+        let world = World::new(Kind::Github).await;
+        let mut answer = ResponseTemplate::new(code).set_body_json(json!({"message": "secondary rate limit"}));
+        for (name, value) in &headers {
+            answer = answer.insert_header(*name, *value);
+        }
+        // Once, however often larder would like to ask.
+        Mock::given(wiremock::matchers::any()).respond_with(answer).expect(1).mount(&world.server).await;
+        for _ in 0..3 {
+            let status = CommitStatus { state: CommitState::Success, description: "well".into() };
+            let problem = world.forge.set_status("abc", "larder/x", &status).await.unwrap_err();
+            let text = problem.to_string();
+            assert!(text.contains("limits the rate of requests until 20") && !text.contains("write access"), "{text}");
+            assert!(!text.contains(TOKEN), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_short_wait_is_kept_within_the_call() {
+    let world = World::new(Kind::Gitea).await;
+    let limited = ResponseTemplate::new(429).insert_header("retry-after", "0");
+    Mock::given(wiremock::matchers::any()).respond_with(limited).up_to_n_times(1).mount(&world.server).await;
+    world.expect(world.authorised("POST", &world.path("statuses/abc")), 201, json!({})).await;
+    let status = CommitStatus { state: CommitState::Success, description: "well".into() };
+    world.forge.set_status("abc", "larder/x", &status).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_that_has_moved_is_named() {
+    let world = World::new(Kind::Gitea).await;
+    let moved = ResponseTemplate::new(301).insert_header("location", "https://u:p@git.example.org/api/v1/x");
+    Mock::given(wiremock::matchers::any()).respond_with(moved).mount(&world.server).await;
+    let status = CommitStatus { state: CommitState::Success, description: "well".into() };
+    let text = world.forge.set_status("abc", "larder/x", &status).await.unwrap_err().to_string();
+    assert!(text.contains("moved to https://git.example.org;") && !text.contains("u:p"), "{text}");
+}

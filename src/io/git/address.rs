@@ -104,7 +104,7 @@ pub(super) fn parse(text: &str) -> Result<Address, GitError> {
         }
         Scheme::Http | Scheme::Https => {
             let host = url.host().ok_or_else(malformed)?;
-            let private = url.scheme == Scheme::Https || is_loopback(host);
+            let private = url.scheme == Scheme::Https || crate::io::http::is_loopback(host);
             url.set_user(None);
             Ok(Address::Http { url, user, private })
         }
@@ -131,13 +131,6 @@ fn decoded(text: &str) -> Option<PathBuf> {
     let rest = text.strip_prefix("file://")?;
     let path = rest.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(rest);
     percent_encoding::percent_decode_str(path).decode_utf8().ok().map(|path| PathBuf::from(path.as_ref()))
-}
-
-/// Whether a host is this machine, so that what is sent to it stays here.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]

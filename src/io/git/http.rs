@@ -20,9 +20,9 @@ use reqwest::Certificate;
 
 use super::{
     GitError,
-    address::is_loopback,
     redact::{self, Redactor},
 };
+use crate::io::http::Way;
 
 /// How long an HTTP server may be silent, before its answer and within it. How long all takes is not bounded (E18).
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -112,21 +112,21 @@ impl Network {
         let plain = url.scheme == Scheme::Http
             && !self.proxy.as_deref().is_some_and(|proxy| proxy.to_ascii_lowercase().starts_with("https:"));
         let authorities = if plain { None } else { self.authorities()? };
-        let loopback = url.host().is_some_and(is_loopback);
+        let target: Option<reqwest::Url> = url.to_bstring().to_string().parse().ok();
         // Does nothing when the program has chosen one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut transport = http::connect::<http::reqwest::Remote>(url.clone(), version, false);
         let backend = http::reqwest::Options {
             configure_client: Some(Box::new(move |builder| {
-                let mut builder = builder.timeout(PATIENCE);
+                let mut builder = builder.timeout(PATIENCE).no_proxy();
                 if plain {
                     builder = builder.tls_certs_only([]);
                 } else if let Some(authorities) = &authorities {
                     builder = builder.tls_certs_merge(authorities.clone());
                 }
-                match &via {
-                    Some(via) => builder = builder.proxy(via.proxy.clone()),
-                    None if loopback => builder = builder.no_proxy(),
+                let of_environment = || reqwest::Proxy::all(Way::to(target.as_ref()?, None).proxy?).ok();
+                match via.as_ref().map(|via| via.proxy.clone()).or_else(of_environment) {
+                    Some(proxy) => builder = builder.proxy(proxy),
                     None => {}
                 }
                 Ok(builder)
