@@ -18,6 +18,7 @@ pub mod news;
 pub mod observation;
 pub mod pattern;
 pub mod plan;
+pub mod platform;
 pub mod redact;
 pub mod reference;
 pub mod registries;

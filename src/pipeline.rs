@@ -3,11 +3,7 @@
 //! A pass that cannot start (no repository, no readable `larder.yaml`, no target) is a [`RunError`] and has touched
 //! nothing. Whatever goes wrong for one environment travels beside the others' results, up to the report.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +12,7 @@ use crate::{
         cluster::{self, Cluster},
         forge::Forge,
         git,
-        registry::Credentials,
+        registry::{Credentials, Patience},
         repository::Repository,
     },
     model::{
@@ -26,7 +22,6 @@ use crate::{
         name::EnvironmentId,
         plan::{Applied, Plan},
         requests::Requests,
-        resolution::Resolution,
         status::{EnvironmentStatus, LastPass, Reason, Status},
     },
     stages::{
@@ -42,11 +37,13 @@ mod past;
 mod propose;
 mod push;
 pub mod record;
+mod resolve;
 pub mod verify;
 
 pub use memory::Memory;
 pub use past::ask as ask_past;
 pub use push::{LockMode, Locked};
+pub use resolve::ask as ask_registries;
 
 /// How long a pass that is cancelled may go on before it begins to write.
 const GRACE: Duration = Duration::from_secs(5);
@@ -72,6 +69,8 @@ pub struct Options {
     pub render: render::Options,
     /// Whether the lock may be moved.
     pub lock_mode: LockMode,
+    /// How long registries may take.
+    pub patience: Patience,
     /// Where a pass waits for ever instead of going on; for tests of crashes.
     pub halt_before: Option<Step>,
 }
@@ -179,7 +178,7 @@ async fn prepare<C: Cluster, K: Credentials>(
     memory.ask_released(&snapshot, &environments);
     // 3. resolve (registries)
     world.reach(Step::Resolve).await;
-    let resolution = resolve(world, memory, &environments).await?;
+    let resolution = resolve::resolve(world, memory, &environments).await?;
     // 4. lock (Git)
     world.reach(Step::Lock).await;
     let locked = push::lock(world, memory, tip, snapshot, environments, resolution).await?;
@@ -214,36 +213,6 @@ impl<C, K> World<C, K> {
 /// Requests sent so far, by this controller.
 fn asked<C: Cluster, K>(world: &World<C, K>, memory: &Memory) -> Requests {
     Requests { registry: memory.registry_requests(), target: world.cluster.requests() }
-}
-
-/// Asks the registries for what is due, and remembers when they answered.
-async fn resolve<C, K: Credentials>(
-    world: &World<C, K>,
-    memory: &mut Memory,
-    environments: &Environments,
-) -> Result<Resolution, RunError> {
-    if world.options.lock_mode == LockMode::Follow {
-        return Ok(Resolution::new());
-    }
-    let (wanted, mut resolution) = memory.wanted(environments);
-    if wanted.is_empty() {
-        memory.add_waiting(&mut resolution);
-        return Ok(resolution);
-    }
-    let started = Instant::now();
-    let client = memory.registry_client(&environments.settings.registries).map_err(RunError)?;
-    let answers = client.resolve_all(wanted, &world.credentials).await;
-    tracing::info!(
-        references = answers.len(),
-        failed = answers.values().filter(|answer| answer.is_err()).count(),
-        milliseconds = started.elapsed().as_millis() as u64,
-        "resolved"
-    );
-    memory.answered(&answers);
-    memory.saw(&answers, &environments.lock);
-    resolution.extend(answers);
-    memory.add_waiting(&mut resolution);
-    Ok(resolution)
 }
 
 /// Renders what is locked.

@@ -10,7 +10,7 @@ use crate::{
     config::SourceOptions,
     controller::Controller,
     example,
-    io::{credentials::StoredCredentials, directory::Directory, target::AnyTarget},
+    io::{credentials::StoredCredentials, directory::Directory, registry::Patience, target::AnyTarget},
     model::{
         batch::succeeded,
         failure::{Category, Problem},
@@ -164,6 +164,7 @@ impl Story {
             options: Options {
                 render: render::Options { instance: "default".to_owned() },
                 lock_mode: LockMode::Commit,
+                patience: Patience::PASS,
                 halt_before: None,
             },
         };

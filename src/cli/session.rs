@@ -10,20 +10,28 @@ use super::{CliError, Exit, Printer};
 use crate::{
     config::{RegistryOptions, SourceOptions, Target, TargetOptions},
     io::{
-        cluster::KubeCluster, credentials::StoredCredentials, directory::Directory, folder, git::Checkout,
-        registry::RegistryClient, repository::Repository, target::AnyTarget,
+        cluster::KubeCluster,
+        credentials::StoredCredentials,
+        directory::Directory,
+        folder,
+        git::Checkout,
+        registry::{Patience, RegistryClient},
+        repository::Repository,
+        target::AnyTarget,
     },
     model::{
         batch::failed,
         failure::{Category, Failure, Problem},
         lock::LockChange,
         name::EnvironmentId,
-        resolution::{Request, Resolution},
+        resolution::Resolution,
         settings::Settings,
         snapshot::{Origin, Snapshot},
     },
+    pipeline::ask_registries,
     stages::{
         load::{self, Environments},
+        resolve::Due,
         status,
     },
 };
@@ -164,7 +172,7 @@ pub fn must_be_known(named: &[EnvironmentId], environments: &Environments) -> Re
 
 /// Asks the registries, with pull secrets from the cluster where there is a kubeconfig.
 pub async fn resolve(
-    questions: Vec<Request>,
+    due: Vec<Due>,
     settings: &Settings,
     target: &TargetOptions,
     registry: &RegistryOptions,
@@ -172,7 +180,7 @@ pub async fn resolve(
     let client = RegistryClient::new(&settings.registries)?;
     let cluster = cluster_if_any(target).await;
     let credentials = StoredCredentials::new(cluster, registry.registry_config.as_deref())?;
-    Ok(client.resolve_all(questions, &credentials).await)
+    Ok(ask_registries(&client, &credentials, due, Patience::WHOLE).await.resolution)
 }
 
 /// The environments whose file or lockfile is broken.

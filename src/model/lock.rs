@@ -11,7 +11,7 @@ use super::{
     name::{EnvironmentId, Name},
     plan::Blocked,
     reference::ImageReference,
-    resolution::{PlatformManifest, RequestKey},
+    resolution::{Lookup, PlatformManifest},
 };
 
 /// All lockfiles together. A lockfile that cannot be read is a failure of its environment.
@@ -103,7 +103,7 @@ pub struct Waiting {
     /// The environment.
     pub environment: EnvironmentId,
     /// The question.
-    pub key: RequestKey,
+    pub key: Lookup,
     /// What the image waits for, in words.
     pub note: Problem,
 }

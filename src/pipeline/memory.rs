@@ -12,13 +12,13 @@ use crate::{
         failure::Failure,
         lock::Lock,
         registries::Registries,
-        resolution::{Request, RequestKey, Resolution, Warnings},
+        resolution::{Lookup, Resolution, Warnings},
         snapshot::Snapshot,
     },
     stages::{
         load::Environments,
         render::{self, Renderer},
-        resolve::{self, Answered, Refresh},
+        resolve::{self, Answered, Due, Found, Refresh},
     },
 };
 
@@ -38,10 +38,12 @@ pub struct Memory {
     /// When each reference was last answered.
     answered: Answered,
     /// References that were not answered.
-    failed: BTreeMap<RequestKey, Failed>,
+    failed: BTreeMap<Lookup, Failed>,
     /// References that were answered, but something is wrong beside that; it stands until they are asked again.
-    warned: BTreeMap<RequestKey, Failed>,
+    warned: BTreeMap<Lookup, Failed>,
     next_due: Option<Duration>,
+    /// Whether lookups were left for the next pass because their registries used up their time.
+    behind: bool,
     /// The files of the commit that was seen last.
     snapshot: Option<(git::CommitId, Arc<Snapshot>)>,
     /// What was rendered last, by the instance that it was rendered for: this larder's own, and the default one.
@@ -73,6 +75,7 @@ impl Default for Memory {
             failed: BTreeMap::new(),
             warned: BTreeMap::new(),
             next_due: None,
+            behind: false,
             snapshot: None,
             renderers: BTreeMap::new(),
             client: None,
@@ -84,7 +87,7 @@ impl Default for Memory {
 }
 
 /// Notes that a reference failed once more; it waits longer each time.
-fn once_more(all: &mut BTreeMap<RequestKey, Failed>, key: &RequestKey, failure: &Failure, now: Duration) {
+fn once_more(all: &mut BTreeMap<Lookup, Failed>, key: &Lookup, failure: &Failure, now: Duration) {
     let count = all.get(key).map_or(0, |failed| failed.count);
     let wait = FIRST_RETRY.saturating_mul(1 << count.min(10)).min(LONGEST_RETRY);
     all.insert(key.clone(), Failed { count: count + 1, again: now + wait, failure: failure.clone() });
@@ -92,21 +95,21 @@ fn once_more(all: &mut BTreeMap<RequestKey, Failed>, key: &RequestKey, failure: 
 
 impl Memory {
     /// The references to ask about now, and those that failed so short a time ago that their failure stands.
-    pub fn wanted(&self, environments: &Environments) -> (Vec<Request>, Resolution) {
+    pub fn wanted(&self, environments: &Environments) -> (Vec<Due>, Resolution) {
         let now = self.started.elapsed();
         let Environments { environments, settings, lock, .. } = environments;
         let mut wanted = resolve::wanted(environments, settings, lock, &self.answered, now, Refresh::Due);
         if !self.failed.is_empty() || self.warned.values().any(|warned| warned.again <= now) {
-            let known: BTreeSet<RequestKey> = wanted.iter().map(Request::key).collect();
-            let is_warned = |key: &RequestKey| self.warned.get(key).is_some_and(|warned| warned.again <= now);
-            let is_due = |key: &RequestKey| !known.contains(key) && (self.failed.contains_key(key) || is_warned(key));
+            let known: BTreeSet<Lookup> = wanted.iter().map(|due| due.lookup.clone()).collect();
+            let is_warned = |key: &Lookup| self.warned.get(key).is_some_and(|warned| warned.again <= now);
+            let is_due = |key: &Lookup| !known.contains(key) && (self.failed.contains_key(key) || is_warned(key));
             let all = resolve::wanted(environments, settings, lock, &self.answered, now, Refresh::All);
-            wanted.extend(all.into_iter().filter(|request| is_due(&request.key())));
+            wanted.extend(all.into_iter().filter(|due| is_due(&due.lookup)));
         }
         let mut standing = Resolution::new();
-        wanted.retain(|request| match self.failed.get(&request.key()) {
+        wanted.retain(|due| match self.failed.get(&due.lookup) {
             Some(failed) if failed.again > now => {
-                standing.insert(request.key(), Err(failed.failure.clone()));
+                standing.insert(due.lookup.clone(), Err(failed.failure.clone()));
                 false
             }
             _ => true,
@@ -139,6 +142,12 @@ impl Memory {
         }
     }
 
+    /// Takes note of what was found. What was not asked is due at once.
+    pub fn found(&mut self, found: &Found) {
+        self.behind = found.not_asked > 0;
+        self.answered(&found.resolution);
+    }
+
     /// What is wrong beside references that were answered, as it was found when each was asked last: it is part of every
     /// pass's report, also of those that ask nothing.
     pub fn warnings(&self) -> Warnings {
@@ -157,14 +166,16 @@ impl Memory {
         let Environments { environments, settings, .. } = environments;
         // What nobody asks for any more is forgotten: it must not wake the controller.
         let all = resolve::wanted(environments, settings, lock, &Answered::new(), Duration::ZERO, Refresh::All);
-        let asked: BTreeSet<RequestKey> = all.iter().map(Request::key).collect();
+        let asked: BTreeSet<Lookup> = all.into_iter().map(|due| due.lookup).collect();
         self.answered.retain(|key, _| asked.contains(key));
         self.failed.retain(|key, _| asked.contains(key));
         self.warned.retain(|key, _| asked.contains(key));
         self.moved.retain(|key, _| asked.contains(key));
         self.keep_sightings(&asked);
         let due = resolve::next_due(environments, settings, lock, &self.answered);
-        self.next_due = self.failed.values().chain(self.warned.values()).map(|failed| failed.again).chain(due).min();
+        let behind = self.behind.then(|| self.started.elapsed());
+        let again = self.failed.values().chain(self.warned.values()).map(|failed| failed.again);
+        self.next_due = again.chain(due).chain(behind).min();
     }
 
     /// How long until a reference is due; none while nothing waits.

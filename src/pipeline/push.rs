@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Memory, RunError, World, past, propose, record, resolve};
+use super::{Memory, RunError, World, past, propose, record, resolve::resolve};
 use crate::{
     io::{cluster::Cluster, git, registry::Credentials},
     model::{

@@ -77,7 +77,9 @@ fn size<'a>(
     let mut digests = BTreeSet::new();
     let new: Vec<(&Name, usize, u64)> = locked(environment, lockfile)
         .filter(|(.., image)| !used.digests.contains(image.digest.as_str()) && digests.insert(image.digest.as_str()))
-        .map(|(name, line, image)| (name, line, image.platforms.iter().map(|p| p.size).max().unwrap_or_default()))
+        .map(|(name, line, image)| {
+            (name, line, image.platforms.iter().map(|p| p.size.unwrap_or_default()).max().unwrap_or_default())
+        })
         .collect();
     let bytes: u64 = new.iter().fold(0, |sum, (.., size)| sum.saturating_add(*size));
     if used.bytes.saturating_add(bytes) <= most {

@@ -1,7 +1,10 @@
 //! Which references are due at their registries, and with whose credentials they are asked for.
 
+mod rounds;
 #[cfg(test)]
 mod tests;
+
+pub use rounds::{Due, Found, Rounds};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +16,7 @@ use crate::model::{
     digest::Digest,
     environment::{Environment, Image},
     lock::{Lock, LockedImage, Lockfile},
-    resolution::{CredentialSource, Request, RequestKey},
+    resolution::{CredentialSource, Lookup},
     settings::Settings,
 };
 
@@ -31,7 +34,7 @@ pub enum Refresh {
 
 /// When requests were last answered, as time since the controller's start. Only answers are entered, never errors: a
 /// request that failed stays due, and how soon it is tried again is the controller's decision.
-pub type Answered = BTreeMap<RequestKey, Duration>;
+pub type Answered = BTreeMap<Lookup, Duration>;
 
 /// One image of an environment that may be asked for.
 struct Use<'a> {
@@ -41,7 +44,7 @@ struct Use<'a> {
 }
 
 /// The question whose answer an image needs; none for an environment of a tenant that `settings` do not know.
-pub fn key(environment: &Environment, image: &Image, settings: &Settings) -> Option<RequestKey> {
+pub fn key(environment: &Environment, image: &Image, settings: &Settings) -> Option<Lookup> {
     let tenant = settings.tenants.get(&environment.id.tenant)?;
     let names: BTreeSet<&String> = image.pull_secret.iter().chain(&tenant.pull_secrets).collect();
     let credentials = if names.is_empty() {
@@ -50,10 +53,10 @@ pub fn key(environment: &Environment, image: &Image, settings: &Settings) -> Opt
         let names = names.into_iter().cloned().collect();
         CredentialSource::Secrets { namespace: tenant.namespace.clone(), names }
     };
-    Some(RequestKey { reference: image.reference.clone(), credentials })
+    Some(Lookup { reference: image.reference.clone(), credentials })
 }
 
-/// The distinct questions that are due, in order of their keys.
+/// The distinct lookups that are due, in their order.
 ///
 /// One is due when an image that needs it is not locked or is locked under another reference, when the smallest
 /// `refresh` of its images has passed since it was answered, when this controller never asked it, or with
@@ -66,8 +69,8 @@ pub fn wanted(
     last: &Answered,
     now: Duration,
     mode: Refresh,
-) -> Vec<Request> {
-    let mut requests = Vec::new();
+) -> Vec<Due> {
+    let mut wanted = Vec::new();
     for (key, uses) in by_key(environments, settings, lock) {
         let missing = uses.iter().any(|usage| usage.locked.is_none());
         let due = match mode {
@@ -79,10 +82,10 @@ pub fn wanted(
         };
         if due {
             let known = agreed(&uses);
-            requests.push(Request { reference: key.reference, credentials: key.credentials, known });
+            wanted.push(Due { lookup: key, known });
         }
     }
-    requests
+    wanted
 }
 
 /// When, as time since the controller's start, the first of the answered questions becomes due again: the controller
@@ -101,7 +104,7 @@ pub fn next_due(
 }
 
 /// Whether what the reference names can change.
-fn moves(key: &RequestKey) -> bool {
+fn moves(key: &Lookup) -> bool {
     key.reference.digest().is_none()
 }
 
@@ -109,10 +112,11 @@ fn refresh(uses: &[Use]) -> Duration {
     uses.iter().map(|usage| usage.refresh).min().unwrap_or(Duration::MAX)
 }
 
-/// The locked digest, when all who use the reference have the same: then an answer with this digest changes nothing for
-/// any of them.
+/// The locked digest, when all who use the reference have the same with all of its evidence: then an answer with this
+/// digest changes nothing for any of them.
 fn agreed(uses: &[Use]) -> Option<Digest> {
-    let mut digests = uses.iter().map(|usage| usage.locked.map(|locked| &locked.digest));
+    let complete = |locked: &&LockedImage| locked.platforms.iter().all(|manifest| manifest.size.is_some());
+    let mut digests = uses.iter().map(|usage| usage.locked.filter(complete).map(|locked| &locked.digest));
     let first = digests.next()??;
     digests.all(|digest| digest == Some(first)).then(|| first.clone())
 }
@@ -121,8 +125,8 @@ fn by_key<'a>(
     environments: &Batch<Environment>,
     settings: &Settings,
     lock: &'a Lock,
-) -> BTreeMap<RequestKey, Vec<Use<'a>>> {
-    let mut uses: BTreeMap<RequestKey, Vec<Use<'a>>> = BTreeMap::new();
+) -> BTreeMap<Lookup, Vec<Use<'a>>> {
+    let mut uses: BTreeMap<Lookup, Vec<Use<'a>>> = BTreeMap::new();
     for (id, environment) in succeeded(environments).filter(|(_, environment)| !environment.suspend) {
         let lockfile = match lock.get(id) {
             Some(Err(_)) => continue,

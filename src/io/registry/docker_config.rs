@@ -139,7 +139,17 @@ fn add_all(keyring: &mut Keyring, auths: &Map<String, Value>) -> Result<(), Dock
         };
         let (username, password) = match field("auth")? {
             "" => (field("username")?.to_owned(), field("password")?.to_owned()),
-            auth => decode_auth(auth).ok_or_else(|| DockerConfigError::Auth { key: key.clone() })?,
+            auth => {
+                let decoded = decode_auth(auth).ok_or_else(|| DockerConfigError::Auth { key: key.clone() })?;
+                let written = (field("username")?, field("password")?);
+                let differs = |written: &str, decoded: &str| !written.is_empty() && written != decoded;
+                if differs(written.0, &decoded.0) || differs(written.1, &decoded.1) {
+                    keyring.warn(format!(
+                        "`{key}` has an `auth` that differs from its `username` and `password`; `auth` is used, as by the kubelet"
+                    ));
+                }
+                decoded
+            }
         };
         let identity_token = Some(field("identitytoken")?).filter(|token| !token.is_empty()).map(str::to_owned);
         if identity_token.is_some() {

@@ -3,12 +3,16 @@
 use std::{error::Error, fmt};
 
 use jiff::Timestamp;
+use reqwest::Url;
 use rustls::CertificateError;
 
-use crate::model::{
-    failure::{Category, Problem},
-    reference::{DOCKER_HUB, ImageReference},
-    text::words,
+use crate::{
+    io::http::{PRIVATE, proxy_named},
+    model::{
+        failure::{Category, Problem},
+        reference::{DOCKER_HUB, ImageReference},
+        text::words,
+    },
 };
 
 /// What kind of thing went wrong; decides what is tried next.
@@ -56,23 +60,52 @@ impl RegistryError {
     /// Credentials were sent, and are not enough.
     pub(super) fn refused(host: &str, message: impl Into<String>) -> Self {
         Self::new(Kind::Refused, host, message)
-            .hint("renew the pull secret's password, and check that it may pull this repository")
+            .hint("renew the password of the pull secret, and check that it may pull this repository")
     }
 
     /// Credentials are asked for, and there are none.
     pub(super) fn unauthenticated(host: &str, message: impl Into<String>) -> Self {
         Self::new(Kind::Unauthenticated, host, message).hint(
-            "name a pull secret that has a key for this registry; if the image is public, check its name, since many registries answer so when there is no such repository",
+            "set `pullSecret` to a Secret with credentials for this registry; if the image is public, check the name: many registries return 401 for a repository that does not exist",
         )
+    }
+
+    /// A redirect that is not followed.
+    pub(super) fn redirect(host: &str, why: &str) -> Self {
+        Self::new(Kind::Invalid, host, format!("a redirect was not followed: {why}"))
+    }
+
+    /// A proxy that wants a login, or another one.
+    pub(super) fn proxy_login(host: &str, proxy: &Url) -> Self {
+        let named = proxy_named(proxy);
+        let message = if proxy.username().is_empty() {
+            format!("the proxy {named} asks for a login (status 407)")
+        } else {
+            format!("the proxy {named} refuses the login that HTTP_PROXY or HTTPS_PROXY has for it (status 407)")
+        };
+        Self::new(Kind::Unreachable, host, message).hint(format!(
+            "write the login into HTTPS_PROXY, as in http://USER:PASSWORD@{named}; a registry that needs no proxy belongs into NO_PROXY"
+        ))
     }
 
     pub(super) fn rate_limited(host: &str, until: Timestamp) -> Self {
         Self::new(Kind::RateLimited, host, format!("rate limited until {until}"))
-            .hint("nothing to do: it is asked again then, and the lock stays as it is; credentials raise the limit at some registries")
+            .hint("nothing to do: it is asked again then, and the lock stays unchanged; credentials raise the limit at some registries")
     }
 
     /// From a request that got no answer. Looks for the cause in the chain of sources.
-    pub(super) fn transport(host: &str, plain_http: bool, error: &reqwest::Error) -> Self {
+    pub(super) fn transport(host: &str, plain_http: bool, proxy: Option<&Url>, error: &reqwest::Error) -> Self {
+        let innermost = root(error);
+        match proxy {
+            Some(proxy) if innermost == "proxy authorization required" => return Self::proxy_login(host, proxy),
+            Some(proxy) if error.is_connect() => {
+                let message = format!("no connection through the proxy {}: {innermost}", proxy_named(proxy));
+                return Self::new(Kind::Unreachable, host, message)
+                    .hint("check HTTP_PROXY and HTTPS_PROXY; a registry that needs no proxy belongs into NO_PROXY");
+            }
+            _ if innermost.contains(PRIVATE) => return Self::redirect(host, PRIVATE),
+            _ => {}
+        }
         let tls = find::<rustls::Error>(error);
         let new = |kind, message: String| Self::new(kind, host, message);
         match tls {
@@ -81,25 +114,29 @@ impl RegistryError {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             )) => new(
                 Kind::Unreachable,
-                format!("unknown CA for host {host}: its certificate is signed by nobody trusted"),
+                format!("unknown CA for host {host}: its certificate is signed by an unknown authority"),
             )
             .hint(format!(
                 "set the registry's `ca` in larder.yaml under `{host}`, and check that the nodes trust it too"
             )),
             Some(rustls::Error::InvalidMessage(_)) => new(Kind::Unreachable, NO_TLS.to_owned())
-                .hint("if it is a plain http registry, say so for it in larder.yaml"),
+                .hint("if it is a plain http registry, set `plainHttp: true` for it in larder.yaml"),
             Some(other) => new(Kind::Unreachable, format!("no secure connection: {other}"))
                 .hint("check the certificate's names and dates, and this machine's clock"),
-            None if error.is_dns() => new(Kind::Unreachable, "its name cannot be resolved".to_owned())
-                .hint("check the host's spelling and the DNS of this machine"),
+            None if error.is_dns() => new(Kind::Unreachable, "DNS lookup failed".to_owned())
+                .hint("check the spelling of the host and the DNS of this machine"),
             None if error.is_timeout() && error.is_connect() => {
                 new(Kind::Unreachable, "no connection in time".to_owned())
                     .hint("check firewalls, network policies and HTTPS_PROXY")
             }
             None if error.is_timeout() => new(Kind::Unreachable, "no answer in time".to_owned()),
-            None if error.is_redirect() => new(Kind::Invalid, format!("a redirect was not followed: {}", root(error))),
-            None if error.is_connect() => new(Kind::Unreachable, format!("no connection: {}", root(error)))
-                .hint(if plain_http { "check that it runs there" } else { "check that it runs there, and its port" }),
+            None if error.is_connect() => {
+                new(Kind::Unreachable, format!("no connection: {}", root(error))).hint(if plain_http {
+                    "check that it is running"
+                } else {
+                    "check that it is running and the port is right"
+                })
+            }
             None if error.is_body() || error.is_decode() => {
                 new(Kind::Invalid, format!("its answer ended early: {}", root(error)))
             }
@@ -107,9 +144,10 @@ impl RegistryError {
         }
     }
 
-    /// As said of a mirror, whose failure is not final.
-    pub(super) fn of_mirror(&self) -> String {
+    /// As said of a mirror, whose failure is not final, or of the registry itself after a mirror.
+    pub(super) fn of_mirror(&self, registry: &str) -> String {
         match self.kind {
+            _ if self.host == registry => format!("the registry {self}"),
             Kind::NotFound => format!("the mirror {} does not have it: {}", self.host, self.message),
             Kind::Unreachable if self.message == NO_TLS => {
                 format!("mirror {self}; write `http://{}` if the mirror speaks plain http", self.host)
@@ -118,11 +156,11 @@ impl RegistryError {
         }
     }
 
-    /// As a problem of a reference. `noted` are failures of mirrors before it, `near_miss` is why no credential matched.
+    /// As a problem of a reference. `others` failed at other places, `near_miss` is why no credential was good enough.
     pub(super) fn into_problem(
         self,
         reference: &ImageReference,
-        noted: &[String],
+        others: &[Self],
         near_miss: Option<String>,
     ) -> Problem {
         let category = match self.kind {
@@ -133,8 +171,9 @@ impl RegistryError {
             Kind::NotFound => format!("`{reference}` does not exist at {}: {}", self.host, self.message),
             _ => format!("`{reference}` cannot be resolved: {}: {}", self.host, self.message),
         };
-        if !noted.is_empty() {
-            message.push_str(&format!(" (before that, {})", noted.join("; ")));
+        if !others.is_empty() {
+            let others: Vec<String> = others.iter().map(|error| error.of_mirror(reference.host())).collect();
+            message.push_str(&format!(" (also asked: {})", others.join("; ")));
         }
         let mut hints: Vec<String> = self.hint.into_iter().chain(near_miss).collect();
         if matches!(self.kind, Kind::Unauthenticated | Kind::Refused | Kind::NotFound | Kind::Unavailable) {
@@ -195,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_mirrors_failure_says_what_it_means() {
-        let said = |kind, message: &str| RegistryError::new(kind, "m:5000", message).of_mirror();
+        let said = |kind, message: &str| RegistryError::new(kind, "m:5000", message).of_mirror("quay.io");
         assert_eq!(said(Kind::NotFound, "404"), "the mirror m:5000 does not have it: 404");
         assert!(said(Kind::Unreachable, NO_TLS).contains("write `http://m:5000`"));
         assert_eq!(said(Kind::Unavailable, "503"), "mirror m:5000: 503");

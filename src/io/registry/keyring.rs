@@ -104,6 +104,21 @@ impl Keyring {
         Some(format!("the pull secret {} has no key for `{}`{why}", named.join(", "), reference.repository()))
     }
 
+    /// Which pull secrets and which keys of theirs the credentials for a reference are from; none when it has none, or
+    /// when this keyring comes from no pull secret.
+    pub(super) fn used(&self, reference: &ImageReference) -> Option<String> {
+        let matched = |key: &&String| key_matches(key, reference.host(), reference.path());
+        let mut keys: Vec<&str> = self.entries.keys().filter(matched).map(String::as_str).collect();
+        if keys.is_empty() && reference.host() == DOCKER_HUB && self.entries.contains_key(HUB_KEY) {
+            keys.push(HUB_KEY);
+        }
+        if keys.is_empty() || self.secrets.is_empty() {
+            return None;
+        }
+        let named: Vec<&str> = self.secrets.keys().map(String::as_str).collect();
+        Some(format!("the login is that of the key `{}` in {}", keys.join("`, `"), named.join(", ")))
+    }
+
     pub(super) fn add_helper(&mut self, host: &str) {
         self.helpers.insert(host.to_owned());
     }

@@ -4,7 +4,11 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha512};
 
-use crate::model::{digest::Digest, resolution::Platform};
+use super::error::printable;
+use crate::model::{
+    digest::Digest,
+    resolution::{ContentKind, Platform},
+};
 
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -18,8 +22,11 @@ pub(super) const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, applic
 /// The largest manifest or configuration that is read, in bytes. Registries take none over 4 MiB.
 pub(super) const MAX_MANIFEST: usize = 4 << 20;
 
-/// The most entries of an index that are asked for their sizes.
+/// The most entries of an index, and of all indexes of an image together.
 pub(super) const MAX_ENTRIES: usize = 128;
+
+/// The most layers of an image; container runtimes stop long before.
+const MAX_LAYERS: usize = 1024;
 
 /// The digest that the registry states. Anything but exactly one well-formed digest counts as none.
 pub(super) fn stated_digest(headers: &HeaderMap) -> Option<Digest> {
@@ -61,8 +68,20 @@ pub(super) enum ManifestError {
     Schema1,
     #[error("the answer is JSON, but neither an image manifest nor an index")]
     Unknown,
-    #[error("the index has {0} entries, at most {MAX_ENTRIES} are read")]
-    TooMany(usize),
+    #[error("the index has more than {MAX_ENTRIES} entries")]
+    TooManyEntries,
+    #[error("the image has more than {MAX_LAYERS} layers")]
+    TooManyLayers,
+}
+
+impl Content {
+    /// Whether a container can be started from it. An index is what its entries are.
+    pub(super) fn kind(&self) -> ContentKind {
+        match self {
+            Self::Artifact(name) => ContentKind::Artifact(name.clone()),
+            Self::Image { .. } | Self::Index(_) => ContentKind::Image,
+        }
+    }
 }
 
 /// What a digest names.
@@ -74,9 +93,11 @@ pub(super) struct Manifest {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// One image. `config` is none where the manifest is an artifact, no image.
-    Image { config: Option<Digest>, size: u64 },
-    /// Manifests for platforms; attestations are left out.
+    /// One image: the digest of its configuration, and the bytes that a node pulls.
+    Image { config: Digest, size: u64 },
+    /// Something that no container can be started from; its name with an article.
+    Artifact(String),
+    /// Manifests for platforms, and indexes of such; attestations are left out.
     Index(Vec<Entry>),
 }
 
@@ -91,6 +112,12 @@ pub(super) struct Entry {
 /// Reads a manifest or an index. The body decides what it is; the header only where the body has no media type.
 pub(super) fn parse(bytes: &[u8], stated: &'static str) -> Result<Manifest, ManifestError> {
     let raw: RawManifest = serde_json::from_slice(bytes).map_err(|_| ManifestError::NotJson)?;
+    if raw.manifests.as_ref().is_some_and(|list| list.more) {
+        return Err(ManifestError::TooManyEntries);
+    }
+    if raw.layers.as_ref().is_some_and(|list| list.more) {
+        return Err(ManifestError::TooManyLayers);
+    }
     let written = known_type(&raw.media_type);
     let media_type = if written.is_empty() { stated } else { written };
     let no_entries = raw.schema_version == 2 && raw.config.is_none() && matches!(media_type, OCI_INDEX | DOCKER_LIST);
@@ -98,43 +125,66 @@ pub(super) fn parse(bytes: &[u8], stated: &'static str) -> Result<Manifest, Mani
     match raw {
         RawManifest { schema_version: 1, .. } => Err(ManifestError::Schema1),
         _ if is_index => {
-            let entries = entries(raw.manifests.unwrap_or_default())?;
+            let entries = entries(raw.manifests.unwrap_or_default().items);
             let media_type = if media_type == DOCKER_LIST { DOCKER_LIST } else { OCI_INDEX };
             Ok(Manifest { media_type, content: Content::Index(entries) })
         }
-        RawManifest { config: Some(config), layers, .. } => {
+        RawManifest { config: Some(config), layers, artifact_type, .. } => {
             let media_type = if media_type == DOCKER_MANIFEST { DOCKER_MANIFEST } else { OCI_MANIFEST };
-            let size = layers.unwrap_or_default().iter().fold(config.size, |sum, layer| sum.saturating_add(layer.size));
-            let image = matches!(
-                config.media_type.as_str(),
-                "application/vnd.oci.image.config.v1+json" | "application/vnd.docker.container.image.v1+json"
-            );
-            let config = config.digest.parse().ok().filter(|_| image);
-            Ok(Manifest { media_type, content: Content::Image { config, size } })
+            let layers = layers.unwrap_or_default().items;
+            let content = match artifact(&config.media_type, &layers, &artifact_type) {
+                Some(name) => Content::Artifact(name),
+                None => {
+                    let size = layers.iter().fold(config.size, |sum, layer| sum.saturating_add(layer.size));
+                    Content::Image { config: config.digest.parse().map_err(|_| ManifestError::Unknown)?, size }
+                }
+            };
+            Ok(Manifest { media_type, content })
         }
         _ => Err(ManifestError::Unknown),
     }
 }
 
-fn entries(raw: Vec<RawDescriptor>) -> Result<Vec<Entry>, ManifestError> {
-    let entries: Vec<Entry> = raw
-        .into_iter()
+fn entries(raw: Vec<RawDescriptor>) -> Vec<Entry> {
+    raw.into_iter()
         .filter(|entry| !is_attestation(entry))
-        .filter(|entry| {
-            entry.media_type.is_empty() || matches!(known_type(&entry.media_type), OCI_MANIFEST | DOCKER_MANIFEST)
-        })
+        .filter(|entry| entry.media_type.is_empty() || !known_type(&entry.media_type).is_empty())
         .filter_map(|entry| {
             let platform = entry.platform.and_then(RawPlatform::into_platform);
             Some(Entry { digest: entry.digest.parse().ok()?, platform })
         })
-        .collect();
-    if entries.len() > MAX_ENTRIES { Err(ManifestError::TooMany(entries.len())) } else { Ok(entries) }
+        .collect()
+}
+
+/// What an artifact is called; none for an image. What runtimes unpack are layers of the image's own types, under a
+/// configuration of an image: <https://github.com/containerd/containerd/blob/main/core/images/mediatypes.go>.
+fn artifact(config: &str, layers: &[RawDescriptor], artifact_type: &str) -> Option<String> {
+    const IMAGE_CONFIGS: [&str; 3] =
+        ["", "application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"];
+    const LAYERS: [&str; 2] = ["application/vnd.oci.image.layer.", "application/vnd.docker.image.rootfs."];
+    let is_layer = |layer: &RawDescriptor| {
+        layer.media_type.is_empty() || LAYERS.iter().any(|kind| layer.media_type.starts_with(kind))
+    };
+    let kind = if !IMAGE_CONFIGS.contains(&config) {
+        if artifact_type.is_empty() { config } else { artifact_type }
+    } else {
+        &layers.iter().find(|layer| !is_layer(layer))?.media_type
+    };
+    let name = match kind {
+        "application/vnd.cncf.helm.config.v1+json" => "a Helm chart",
+        "application/vnd.docker.plugin.v1+json" => "a Docker plugin",
+        "application/vnd.wasm.config.v0+json" | "application/vnd.wasm.config.v1+json" => "a WebAssembly component",
+        "application/vnd.dev.cosign.simplesigning.v1+json" => "a cosign signature",
+        "application/vnd.in-toto+json" => "an attestation",
+        "application/vnd.buildkit.cacheconfig.v0" => "a build cache",
+        other => return Some(format!("an OCI artifact of the type `{}`", printable(other))),
+    };
+    Some(name.to_owned())
 }
 
 /// Provenance and the like, which builders put beside the images under a platform that does not exist.
 fn is_attestation(entry: &RawDescriptor) -> bool {
-    let reference_type = entry.annotations.as_ref().and_then(|all| all.get("vnd.docker.reference.type"));
-    reference_type.is_some_and(|kind| kind == "attestation-manifest")
+    entry.annotations.as_ref().is_some_and(|all| all.reference_type == "attestation-manifest")
         || entry
             .platform
             .as_ref()
@@ -153,9 +203,11 @@ struct RawManifest {
     schema_version: u64,
     #[serde(default, deserialize_with = "lenient")]
     media_type: String,
-    manifests: Option<Vec<RawDescriptor>>,
+    #[serde(default, deserialize_with = "lenient")]
+    artifact_type: String,
+    manifests: Option<Bounded<MAX_ENTRIES>>,
     config: Option<RawDescriptor>,
-    layers: Option<Vec<RawDescriptor>>,
+    layers: Option<Bounded<MAX_LAYERS>>,
 }
 
 #[derive(Deserialize)]
@@ -168,7 +220,51 @@ struct RawDescriptor {
     #[serde(default)]
     size: u64,
     platform: Option<RawPlatform>,
-    annotations: Option<serde_json::Map<String, serde_json::Value>>,
+    annotations: Option<RawAnnotations>,
+}
+
+#[derive(Deserialize)]
+struct RawAnnotations {
+    #[serde(default, rename = "vnd.docker.reference.type", deserialize_with = "lenient")]
+    reference_type: String,
+}
+
+/// The first descriptors of a list: what 4 MiB of `{},{},…` would take in memory is not for a registry to decide.
+#[derive(Default)]
+struct Bounded<const MOST: usize> {
+    items: Vec<RawDescriptor>,
+    /// Whether there are more.
+    more: bool,
+}
+
+impl<'de, const MOST: usize> Deserialize<'de> for Bounded<MOST> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<const MOST: usize>;
+
+        impl<'de, const MOST: usize> serde::de::Visitor<'de> for Visitor<MOST> {
+            type Value = Bounded<MOST>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of descriptors")
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut bounded = Bounded::default();
+                while bounded.items.len() < MOST {
+                    match list.next_element()? {
+                        Some(item) => bounded.items.push(item),
+                        None => return Ok(bounded),
+                    }
+                }
+                while list.next_element::<serde::de::IgnoredAny>()?.is_some() {
+                    bounded.more = true;
+                }
+                Ok(bounded)
+            }
+        }
+
+        deserializer.deserialize_seq(Visitor)
+    }
 }
 
 #[derive(Deserialize)]

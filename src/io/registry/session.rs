@@ -16,8 +16,8 @@ use super::{
     error::{Kind, RegistryError},
     keyring::Credential,
     manifest::{ACCEPT as MANIFESTS, MAX_MANIFEST},
-    token::{TokenKey, Tokens, basic, scopes},
-    transport::{Ask, Reply, Transport},
+    token::{TokenKey, Tokens, basic, realm_of, scopes},
+    transport::{Ask, Reply, Transport, shown},
 };
 
 /// The most places whose way of asking is remembered.
@@ -74,8 +74,10 @@ impl Session<'_> {
             return Ok(reply);
         }
         if reply.url.origin() != self.endpoint.url(what)?.origin() {
-            let message = "it redirects to a host that asks for credentials; they are not sent there";
-            return Err(RegistryError::new(Kind::Unauthenticated, &self.endpoint.host, message));
+            let message =
+                format!("it redirects to {}, which asks for credentials; they are not sent there", shown(&reply.url));
+            return Err(RegistryError::new(Kind::Unauthenticated, &self.endpoint.host, message)
+                .hint("if the registry has moved, write its new host into the image reference"));
         }
         let authorization = self.answer(&reply, remembered.as_ref()).await?;
         let reply = self.send(&method, what, accept, Some(&authorization)).await?;
@@ -102,17 +104,29 @@ impl Session<'_> {
             form: None,
             options_of,
             limit: MAX_MANIFEST,
+            named_by: None,
         };
-        self.transport.send(ask).await
+        let mut reply = self.transport.send(ask).await?;
+        if !reply.status.is_success() {
+            reply.body = self.without_secrets(&reply.body, authorization);
+        }
+        Ok(reply)
+    }
+
+    /// What a server says, without what it was sent.
+    fn without_secrets(&self, body: &[u8], authorization: Option<&HeaderValue>) -> Vec<u8> {
+        let sent = authorization.and_then(|header| header.to_str().ok()?.split_once(' ')).map(|(_, token)| token);
+        let secrets = self.credential.into_iter().flat_map(|credential| credential.secrets()).chain(sent);
+        let text = String::from_utf8_lossy(body).into_owned();
+        secrets.fold(text, |text, secret| text.replace(secret, "…")).into_bytes()
     }
 
     /// The error of an answer that means: not with these credentials.
     pub(super) fn unauthorized(&self, words: &str) -> RegistryError {
         let host = &self.endpoint.host;
         match self.credential {
-            Some(credential) => {
-                let words = credential.secrets().fold(words.to_owned(), |words, secret| words.replace(secret, "…"));
-                RegistryError::refused(host, format!("the credentials are refused or expired ({words})"))
+            Some(_) => {
+                RegistryError::refused(host, format!("authentication failed: invalid or expired credentials ({words})"))
             }
             None => RegistryError::unauthenticated(host, format!("it asks for credentials, and none match ({words})")),
         }
@@ -126,7 +140,9 @@ impl Session<'_> {
             Challenge::Bearer { realm, service, scope } => {
                 let key = TokenKey {
                     origin: self.endpoint.origin(),
-                    realm,
+                    realm: realm_of(&reply.url, &realm)
+                        .map_err(|why| RegistryError::new(Kind::Invalid, &self.endpoint.host, why))?,
+                    named_by: reply.reach,
                     service,
                     scopes: scopes(&scope, &self.endpoint.path),
                     credential: self.credential.cloned(),

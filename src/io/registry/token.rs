@@ -15,10 +15,11 @@ use serde_json::Value;
 
 use super::{
     endpoint::Endpoint,
-    error::{Kind, RegistryError, printable},
+    error::{Kind, RegistryError},
     keyring::Credential,
-    transport::{Ask, Transport, host_of},
+    transport::{Ask, Transport, host_of, shown},
 };
+use crate::io::http::Reach;
 
 /// How long a token is valid at least, and when the service does not say: <https://distribution.github.io/distribution/spec/auth/token/>.
 const MIN_LIFE: Duration = Duration::from_secs(60);
@@ -30,14 +31,17 @@ const MAX_LIFE: Duration = Duration::from_secs(3600);
 const MAX_TOKENS: usize = 512;
 
 /// The largest answer of a token service, in bytes.
-const MAX_ANSWER: usize = 1 << 20;
+const MAX_ANSWER: usize = 64 << 10;
 
 /// What a token is for. The credential is part of it, so that one user's token never serves another's request.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenKey {
     /// The registry or mirror that the token is sent to.
     pub(super) origin: String,
-    pub(super) realm: String,
+    /// The token service's address.
+    pub(super) realm: Url,
+    /// From where the registry that named it can be reached.
+    pub(super) named_by: Reach,
     pub(super) service: Option<String>,
     pub(super) scopes: Vec<String>,
     pub(super) credential: Option<Arc<Credential>>,
@@ -115,12 +119,17 @@ pub(super) fn scopes(challenge: &str, path: &str) -> Vec<String> {
     scopes
 }
 
+/// The address of a token service, which may be relative to the registry's own. The error shows nothing of it.
+pub(super) fn realm_of(registry: &Url, realm: &str) -> Result<Url, &'static str> {
+    registry.join(realm).map_err(|_| "it sends to a token service whose address is not valid")
+}
+
 async fn fetch(transport: &Transport, endpoint: &Endpoint, key: &TokenKey) -> Result<Token, RegistryError> {
     let unusable = |why: &str| {
-        let message = format!("it sends to {} for a token, {why}", printable(&key.realm));
+        let message = format!("it sends to {} for a token, {why}", shown(&key.realm));
         RegistryError::new(Kind::Invalid, &endpoint.host, message)
     };
-    let mut url = Url::parse(&key.realm).map_err(|_| unusable("which is no address"))?;
+    let mut url = key.realm.clone();
     match url.scheme() {
         "https" => {}
         "http" if endpoint.plain_http => {}
@@ -129,10 +138,10 @@ async fn fetch(transport: &Transport, endpoint: &Endpoint, key: &TokenKey) -> Re
                 unusable("over plain http").hint("a registry that is asked over https must name an https address")
             );
         }
-        _ => return Err(unusable("which is no web address")),
+        _ => return Err(unusable("which is not an http address")),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(unusable("with a user in the address"));
+        return Err(unusable("with a login in the address"));
     }
     let mut parameters: Vec<(&str, &str)> = key.service.iter().map(|service| ("service", service.as_str())).collect();
     parameters.extend(key.scopes.iter().map(|scope| ("scope", scope.as_str())));
@@ -152,7 +161,8 @@ async fn fetch(transport: &Transport, endpoint: &Endpoint, key: &TokenKey) -> Re
     let host = host_of(&url);
     let method = if form.is_some() { Method::POST } else { Method::GET };
     let options_of = if host == endpoint.host { &endpoint.options_of } else { &host };
-    let ask = Ask { method, url: url.clone(), headers, form, options_of, limit: MAX_ANSWER };
+    let ask =
+        Ask { method, url: url.clone(), headers, form, options_of, limit: MAX_ANSWER, named_by: Some(key.named_by) };
     let reply = transport.send(ask).await?;
     let place = format!("the token service {}{}", host, url.path());
     match reply.status {

@@ -7,11 +7,11 @@ use crate::model::{
     batch::succeeded,
     digest::Digest,
     lock::Lock,
-    resolution::{RequestKey, Resolution, ResolvedImage},
+    resolution::{Lookup, Resolution, ResolvedImage},
 };
 
 /// Answers that moved something, each with the digests that the lock had for the reference then.
-pub(super) type Moved = BTreeMap<RequestKey, (ResolvedImage, BTreeSet<Digest>)>;
+pub(super) type Moved = BTreeMap<Lookup, (ResolvedImage, BTreeSet<Digest>)>;
 
 /// What was proposed last, and where it waits.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Memory {
         });
         for (key, answer) in resolution {
             match answer {
-                Ok(image) if image.platforms.is_some() => {
+                Ok(image) if image.evidence.is_some() => {
                     moved.insert(key.clone(), (image.clone(), locked(lock, key)));
                 }
                 // It names again what the lock holds.
@@ -64,7 +64,7 @@ impl Memory {
 }
 
 /// The digests under which the lock has that reference.
-fn locked(lock: &Lock, key: &RequestKey) -> BTreeSet<Digest> {
+fn locked(lock: &Lock, key: &Lookup) -> BTreeSet<Digest> {
     let entries = succeeded(lock).flat_map(|(_, lockfile)| lockfile.images.values());
     entries.filter(|entry| entry.reference == key.reference).map(|entry| entry.digest.clone()).collect()
 }
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(memory.moved(&answers(&["quay.io/a:1=!"]), &lock), moved);
         // It names again what the lock holds.
         let mut same = index("old", &["linux/amd64"]);
-        same.platforms = None;
+        same.evidence = None;
         let back = Resolution::from([(key(reference), Ok(same))]);
         assert_eq!(memory.moved(&back, &lock), back);
         assert_eq!(memory.moved(&Resolution::new(), &lock), Resolution::new());

@@ -13,7 +13,7 @@ use crate::{
         digest::Digest,
         lock::{Lock, LockChange, Lockfile},
         reference::ImageReference,
-        resolution::{RequestKey, Resolution, ResolvedImage},
+        resolution::{Lookup, Resolution, ResolvedImage},
         snapshot::{Entry, Snapshot},
     },
     stages::{
@@ -30,9 +30,9 @@ type Locked = BTreeMap<ImageReference, BTreeSet<Digest>>;
 /// What is remembered of answers.
 #[derive(Default)]
 pub(super) struct Sightings {
-    answers: BTreeMap<RequestKey, Sighting>,
+    answers: BTreeMap<Lookup, Sighting>,
     /// Answers that wait to be given again, each with the digests that the lock had for the reference then.
-    waiting: BTreeMap<RequestKey, (ResolvedImage, BTreeSet<Digest>)>,
+    waiting: BTreeMap<Lookup, (ResolvedImage, BTreeSet<Digest>)>,
     /// The files whose lock was in force after the last pass.
     seen: Option<Arc<Snapshot>>,
 }
@@ -70,7 +70,7 @@ impl Memory {
         let now = self.started.elapsed();
         let (sightings, none) = (&mut self.sightings, BTreeSet::new());
         let locked = locked(lock);
-        let digests = |key: &RequestKey| locked.get(&key.reference).unwrap_or(&none);
+        let digests = |key: &Lookup| locked.get(&key.reference).unwrap_or(&none);
         for (key, sighting) in &mut sightings.answers {
             sighting.look(digests(key));
         }
@@ -161,7 +161,7 @@ impl Memory {
     }
 
     /// Forgets what nobody asks for any more.
-    pub(super) fn keep_sightings(&mut self, asked: &BTreeSet<RequestKey>) {
+    pub(super) fn keep_sightings(&mut self, asked: &BTreeSet<Lookup>) {
         self.sightings.answers.retain(|key, _| asked.contains(key));
         self.sightings.waiting.retain(|key, _| asked.contains(key));
     }

@@ -1,7 +1,7 @@
 //! References that may have moved, as somebody says: they are due at once, whatever their refresh is.
 
 use super::Memory;
-use crate::model::{news::Moved, registries::Registries, resolution::RequestKey};
+use crate::model::{news::Moved, registries::Registries, resolution::Lookup};
 
 impl Memory {
     /// Makes the references that these tags concern due; how many. Those that failed do not wait either: perhaps the
@@ -13,7 +13,7 @@ impl Memory {
         }
         let none = Registries::default();
         let registries = self.client.as_ref().map_or(&none, |(registries, _)| registries);
-        let concerned = |key: &RequestKey| moved.iter().any(|tag| tag.concerns(&key.reference, registries));
+        let concerned = |key: &Lookup| moved.iter().any(|tag| tag.concerns(&key.reference, registries));
         let now = self.started.elapsed();
         let before = self.answered.len();
         // What names a digest and was answered cannot move.

@@ -1,9 +1,9 @@
 //! The platforms that an image must be made for, by its file and by the nodes it is meant for.
 
 use crate::model::{
-    environment::{Environment, Image},
+    environment::{Environment, Image, Strategy},
     failure::{Category, Problem},
-    resolution::{Platform, PlatformManifest},
+    resolution::{ContentKind, Evidence, Platform, PlatformManifest},
 };
 
 /// Node labels with an architecture in Go's words; the kubelet sets the first, older ones the second.
@@ -12,6 +12,19 @@ const ARCHITECTURE: [&str; 2] = ["kubernetes.io/arch", "beta.kubernetes.io/arch"
 
 /// Node labels with an operating system in Go's words.
 const OS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
+
+/// That what a reference names cannot be started; volumes need not be.
+pub fn not_an_image(environment: &Environment, image: &Image, evidence: &Evidence) -> Option<Problem> {
+    match &evidence.kind {
+        ContentKind::Artifact(name) if environment.puller.strategy != Strategy::ImageVolumes => {
+            let message = format!("{} is {name}, not a container image", image.reference);
+            Some(Problem::new(Category::Registry, message).hint(
+                "name a container image, or restore the tag at its registry; only the puller strategy `imageVolumes` takes other artifacts",
+            ))
+        }
+        _ => None,
+    }
+}
 
 /// What is wrong with what an image offers: a platform of its file that it lacks, or the one that its nodes have.
 ///

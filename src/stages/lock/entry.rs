@@ -6,7 +6,7 @@ use crate::{
         environment::{Environment, Image},
         failure::{Category, Failure, Location, Problem},
         lock::{LockedImage, Lockfile, Previous},
-        resolution::ResolvedImage,
+        resolution::{Evidence, PlatformManifest, ResolvedImage},
     },
     stages::lockfile::diff::locked_as,
 };
@@ -27,6 +27,11 @@ pub fn lock(
     };
     if former.is_some_and(|former| former.hold.is_some()) {
         return stay(former.and_then(|former| refused(environment, image, former)).into_iter().collect());
+    }
+    if let Some(Ok(ResolvedImage { evidence: Some(evidence), .. })) = answer
+        && let Some(problem) = demand::not_an_image(environment, image, evidence)
+    {
+        return stay(vec![problem]);
     }
     let next = match (answer, former) {
         (Some(Err(failure)), _) => return stay(failure.problems().to_vec()),
@@ -50,24 +55,37 @@ fn moved(
     former: Option<&LockedImage>,
     resolved: &ResolvedImage,
 ) -> Option<LockedImage> {
-    // The same digest has the same content: what was written about it stays, so that two versions of larder that see
-    // platforms differently do not undo each other's commits.
-    if let Some(former) = former.filter(|former| former.digest == resolved.digest && !former.platforms.is_empty()) {
-        return Some(LockedImage { reference: image.reference.clone(), ..kept(environment, former) });
+    if let Some(former) = former.filter(|former| former.digest == resolved.digest) {
+        let platforms = match &resolved.evidence {
+            Some(evidence) => completed(&former.platforms, evidence),
+            None => former.platforms.clone(),
+        };
+        return Some(LockedImage { reference: image.reference.clone(), platforms, ..kept(environment, former) });
     }
-    let platforms = match (&resolved.platforms, former) {
-        (Some(platforms), _) => platforms.clone(),
-        (None, Some(former)) if former.digest == resolved.digest => former.platforms.clone(),
-        (None, _) => return None,
-    };
+    let evidence = resolved.evidence.as_ref()?;
     Some(LockedImage {
         reference: image.reference.clone(),
         digest: resolved.digest.clone(),
-        media_type: resolved.media_type.clone(),
-        platforms,
+        media_type: evidence.media_type.clone(),
+        platforms: evidence.platforms.clone(),
         previous: previous(environment, former, resolved),
         hold: None,
     })
+}
+
+/// What was written about a digest, with its gaps filled. The same digest has the same content: what is complete stays,
+/// so that two versions of larder that see platforms differently do not undo each other's commits.
+fn completed(written: &[PlatformManifest], evidence: &Evidence) -> Vec<PlatformManifest> {
+    if !written.is_empty() && written.iter().all(|manifest| manifest.size.is_some()) {
+        return written.to_vec();
+    }
+    let known = |platform| written.iter().find(|manifest| manifest.platform == platform && manifest.size.is_some());
+    let merged = |manifest: &PlatformManifest| match (manifest.size, known(manifest.platform.clone())) {
+        (None, Some(known)) => known.clone(),
+        _ => manifest.clone(),
+    };
+    let found: Vec<PlatformManifest> = evidence.platforms.iter().map(merged).collect();
+    if found.is_empty() { written.to_vec() } else { found }
 }
 
 /// The former digests, newest first, without the new one and without repetitions, as many as are retained.

@@ -11,7 +11,7 @@ use crate::model::{
     lock::{Lock, LockChange, Lockfile},
     name::{EnvironmentId, Name},
     registries::Registries,
-    resolution::{CredentialSource, PlatformManifest, RequestKey, Resolution, ResolvedImage},
+    resolution::{ContentKind, CredentialSource, Evidence, Lookup, PlatformManifest, Resolution, ResolvedImage},
     settings::{Defaults, Helpers, LockSettings, Prune, Records, Settings, Tenant},
 };
 
@@ -82,20 +82,23 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-pub(crate) fn key(reference: &str) -> RequestKey {
-    RequestKey { reference: reference.parse().unwrap(), credentials: CredentialSource::Controller }
+pub(crate) fn key(reference: &str) -> Lookup {
+    Lookup { reference: reference.parse().unwrap(), credentials: CredentialSource::Controller }
 }
 
 pub(crate) fn index(word: &str, platforms: &[&str]) -> ResolvedImage {
     let manifest = |&platform: &&str| PlatformManifest {
         platform: platform.parse().unwrap(),
         digest: digest(&format!("{word} {platform}")),
-        size: 1000 + word.len() as u64,
+        size: Some(1000 + word.len() as u64),
     };
     ResolvedImage {
         digest: digest(word),
-        media_type: "application/vnd.oci.image.index.v1+json".to_owned(),
-        platforms: Some(platforms.iter().map(manifest).collect()),
+        evidence: Some(Evidence {
+            media_type: "application/vnd.oci.image.index.v1+json".to_owned(),
+            kind: ContentKind::Image,
+            platforms: platforms.iter().map(manifest).collect(),
+        }),
         warnings: Vec::new(),
     }
 }

@@ -84,8 +84,7 @@ fn an_answer_as_known_keeps_the_entry() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
     let old = locked(&environments, &answered(A, "one"));
     let mut known = index("one", &[]);
-    known.platforms = None;
-    known.media_type = "application/octet-stream".to_owned();
+    known.evidence = None;
     let change = change(&environments, &old, &Resolution::from([(key(A), Ok(known))]));
     assert_eq!(change, LockChange { lock: old, ..LockChange::default() });
 }
@@ -94,7 +93,7 @@ fn an_answer_as_known_keeps_the_entry() {
 fn an_answer_as_known_is_no_answer_where_nothing_is_known() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
     let mut known = index("one", &[]);
-    known.platforms = None;
+    known.evidence = None;
     let change = change(&environments, &Lock::new(), &Resolution::from([(key(A), Ok(known))]));
     assert!(change.files.is_empty());
     assert_eq!(messages(&change, "research/geo").len(), 1);

@@ -11,7 +11,7 @@ use crate::model::{
     environment::{Environment, Image},
     failure::{Category, Failure, Problem},
     lock::{LockedImage, Waiting},
-    resolution::{RequestKey, ResolvedImage},
+    resolution::{Lookup, ResolvedImage},
 };
 
 /// What is known beside the answers. By default nothing is, and every answer is taken at once.
@@ -24,7 +24,7 @@ pub struct Evidence<'a> {
 }
 
 /// How long each question has had its present answer, as far as this controller knows.
-pub type Steadiness = BTreeMap<RequestKey, Steady>;
+pub type Steadiness = BTreeMap<Lookup, Steady>;
 
 /// How long a question has had its present answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn judge(
     environment: &Environment,
     image: &Image,
     former: Option<&LockedImage>,
-    asked: Option<(&RequestKey, &Result<ResolvedImage, Failure>)>,
+    asked: Option<(&Lookup, &Result<ResolvedImage, Failure>)>,
     evidence: &Evidence<'_>,
 ) -> Verdict {
     let Some(former) = former.filter(|former| former.hold.is_none()) else { return Verdict::Free };

@@ -109,10 +109,14 @@ impl<'a> Lines<'a> {
         self.take(head, "").filter(|rest| rest.is_empty()).map(|_| true)
     }
 
-    fn size(&mut self) -> Option<u64> {
+    /// The outer none: something that this reader does not know.
+    fn size(&mut self) -> Option<Option<u64>> {
+        if !self.rest.starts_with("        size") {
+            return Some(None);
+        }
         let digits = self.take("        size: ", "")?;
         let plain = digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-        plain.then(|| digits.parse().ok())?
+        plain.then(|| digits.parse().ok())?.map(Some)
     }
 }
 

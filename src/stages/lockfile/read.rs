@@ -82,8 +82,9 @@ struct PlatformDto {
     /// The digest of its manifest.
     #[schemars(with = "String")]
     digest: Digest,
-    /// Compressed bytes that a node pulls.
-    size: u64,
+    /// Compressed bytes that a node pulls. Absent while no registry had the platform's manifest.
+    #[serde(default)]
+    size: Option<u64>,
 }
 
 /// A digest that the image had before.

@@ -16,11 +16,12 @@ const CASE: &str = include_str!("../../../tests/cases/lock/lockfile.yaml");
 
 fn entry(reference: &str, word: &str) -> LockedImage {
     let resolved = index(word, &["linux/amd64"]);
+    let evidence = resolved.evidence.unwrap();
     LockedImage {
         reference: reference.parse().unwrap(),
         digest: resolved.digest,
-        media_type: resolved.media_type,
-        platforms: resolved.platforms.unwrap(),
+        media_type: evidence.media_type,
+        platforms: evidence.platforms,
         previous: vec![],
         hold: None,
     }
@@ -134,7 +135,7 @@ fn what_is_no_lockfile_is_an_error_with_a_place() {
         (replaced("Lockfile", "Environment"), "3", "has the kind `Lockfile`, not \"Environment\""),
         (replaced(&digest, "sha256:abc"), "11:13", "64 hexadecimal digits, not 3"),
         (replaced("quay.io/jupyter/scipy-notebook:2026-11-09", "quay.io/Jupyter/x"), "10:16", "Jupyter"),
-        (replaced("linux/amd64", "linux"), "14:", "`linux` is no platform"),
+        (replaced("linux/amd64", "linux"), "14:", "`linux` is not a valid platform"),
         (replaced("size: 1003", "size: -1"), "16:15", ""),
         (replaced("\"yes\"", "\"notebook\""), "21:", "notebook"),
         (replaced("\"yes\"", "\"a/b\""), "21:", "not allowed in a name"),
@@ -164,10 +165,8 @@ fn lockfiles() -> impl Strategy<Value = Lockfile> {
     let names = prop_oneof![word.clone(), "\\PC{1,20}"].prop_filter_map("no name", |text| text.parse().ok());
     let references = word.prop_filter_map("no reference", |tag| format!("quay.io/a/b:{tag}").parse().ok());
     let platforms = prop_oneof![Just("linux/amd64"), Just("linux/arm/v7"), Just("windows/amd64")];
-    let platform = (platforms, any::<u32>(), any::<u64>()).prop_map(|(platform, word, size)| PlatformManifest {
-        platform: platform.parse().unwrap(),
-        digest: digest(&word.to_string()),
-        size,
+    let platform = (platforms, any::<u32>(), any::<Option<u64>>()).prop_map(|(platform, word, size)| {
+        PlatformManifest { platform: platform.parse().unwrap(), digest: digest(&word.to_string()), size }
     });
     let previous = (references.clone(), any::<u32>())
         .prop_map(|(reference, word)| Previous { reference, digest: digest(&word.to_string()) });

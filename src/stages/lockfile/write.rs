@@ -39,7 +39,9 @@ fn image(out: &mut String, entry: &LockedImage) -> fmt::Result {
     for manifest in &entry.platforms {
         writeln!(out, "      - platform: {}", quoted(&manifest.platform.to_string()))?;
         writeln!(out, "        digest: {}", quoted(manifest.digest.as_str()))?;
-        writeln!(out, "        size: {}", manifest.size)?;
+        if let Some(size) = manifest.size {
+            writeln!(out, "        size: {size}")?;
+        }
     }
     if !entry.previous.is_empty() {
         writeln!(out, "    previous:")?;

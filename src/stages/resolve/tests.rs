@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Answered, Refresh, next_due, wanted};
+use super::{Answered, Due, Refresh, next_due, wanted};
 use crate::{
     model::{
         batch::Batch,
         environment::Environment,
         failure::{Category, Problem},
         lock::Lock,
-        resolution::{CredentialSource, Request},
+        resolution::CredentialSource,
     },
     stages::lock::testing::{answers, batch, digest, environment, id, key, locked, name, settings, unavailable},
 };
@@ -18,12 +18,12 @@ const A: &str = "quay.io/x/a:1";
 const B: &str = "quay.io/x/b:1";
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn ask(environments: &Batch<Environment>, lock: &Lock, last: &Answered, now: Duration, mode: Refresh) -> Vec<Request> {
+fn ask(environments: &Batch<Environment>, lock: &Lock, last: &Answered, now: Duration, mode: Refresh) -> Vec<Due> {
     wanted(environments, &settings(), lock, last, now, mode)
 }
 
-fn references(requests: &[Request]) -> Vec<String> {
-    requests.iter().map(|request| request.reference.to_string()).collect()
+fn references(requests: &[Due]) -> Vec<String> {
+    requests.iter().map(|request| request.lookup.reference.to_string()).collect()
 }
 
 /// Two environments that share a reference; one refreshes every hour, the other every two.
@@ -38,7 +38,7 @@ fn each_reference_is_asked_once_and_in_order() {
     let requests = ask(&two(), &Lock::new(), &Answered::new(), Duration::ZERO, Refresh::Due);
     assert_eq!(references(&requests), [A, B]);
     assert!(requests.iter().all(|request| request.known.is_none()));
-    assert!(requests.iter().all(|request| request.credentials == CredentialSource::Controller));
+    assert!(requests.iter().all(|request| request.lookup.credentials == CredentialSource::Controller));
 }
 
 // Invariant 1: no request before its refresh; the smallest of all users counts.
@@ -60,7 +60,7 @@ fn what_is_due() {
         let requests = ask(&two(), &lock, last, now, mode);
         assert_eq!(references(&requests), expected, "{now:?} {mode:?}");
         for request in requests {
-            let word = if request.reference.to_string() == A { "one" } else { "two" };
+            let word = if request.lookup.reference.to_string() == A { "one" } else { "two" };
             assert_eq!(request.known, Some(digest(word)));
         }
     }
@@ -90,6 +90,11 @@ fn the_digest_is_known_only_when_all_users_have_it() {
     assert_eq!(known(&lock), None);
     lock.remove(&id("research/hourly"));
     assert_eq!(known(&lock), None);
+    // Evidence with a gap is asked for again.
+    let mut lock = locked(&two(), &answers(&[&format!("{A}=one"), &format!("{B}=two")]));
+    let lockfile = lock.get_mut(&id("research/hourly")).unwrap().as_mut().unwrap();
+    lockfile.images.get_mut(&name("a")).unwrap().platforms[0].size = None;
+    assert_eq!(known(&lock), None);
 }
 
 #[test]
@@ -101,7 +106,7 @@ fn a_pull_secret_makes_a_question_of_its_own() {
     let requests = ask(&environments, &Lock::new(), &Answered::new(), Duration::ZERO, Refresh::Due);
     let secret = CredentialSource::Secrets { namespace: "ns-teaching".to_owned(), names: vec!["quay-pull".to_owned()] };
     assert_eq!(references(&requests), [A, A, B]);
-    assert_eq!(requests[1].credentials, secret);
+    assert_eq!(requests[1].lookup.credentials, secret);
 }
 
 #[test]

@@ -86,6 +86,6 @@ fn pull(old: Option<&Shown<'_>>, new: Option<&Shown<'_>>) -> Vec<Pull> {
     let platforms = new.and_then(|new| new.entry).into_iter().flat_map(|entry| &entry.platforms);
     platforms
         .filter(|one| !there.contains(&one.digest))
-        .map(|one| Pull { platform: one.platform.clone(), bytes: one.size })
+        .filter_map(|one| Some(Pull { platform: one.platform.clone(), bytes: one.size? }))
         .collect()
 }

@@ -10,13 +10,13 @@ use crate::{
         failure::{Failure, Problem},
         lock::LockChange,
         manifest::Manifests,
-        resolution::{self, Request, Resolution},
+        resolution::{self, Resolution},
     },
     stages::{
         load::Environments,
         lock::{self, entry},
         render,
-        resolve::{self, Answered, Refresh},
+        resolve::{self, Answered, Due, Refresh},
     },
 };
 
@@ -79,7 +79,7 @@ fn refusals(environments: &Environments) -> Vec<Problem> {
 
 /// What the registries are to be asked so that the digests of the change are known: references that `to` has, `from` has
 /// not, and the lock of `to` does not hold. References that were waiting for their first answer before are not asked.
-pub fn questions(from: Option<&Environments>, to: &Environments) -> Vec<Request> {
+pub fn questions(from: Option<&Environments>, to: &Environments) -> Vec<Due> {
     let touched: Batch<Environment> = succeeded(&to.environments)
         .map(|(id, environment)| {
             let mut environment = environment.clone();

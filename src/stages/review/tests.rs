@@ -11,7 +11,7 @@ use crate::{
         manifest::Kind as ObjectKind,
         observation::{NodeTraits, Taint},
         plan::Action,
-        resolution::{PlatformManifest, Request, Resolution, ResolvedImage},
+        resolution::{ContentKind, Evidence, Lookup, PlatformManifest, Resolution, ResolvedImage},
     },
     stages::{
         load::Environments,
@@ -45,9 +45,9 @@ fn compare(from: Option<&World>, to: &World) -> Review {
 }
 
 /// With the registries' answers to what the change asks.
-fn resolved(from: &World, to: &World, answer: impl Fn(&Request) -> Result<ResolvedImage, Failure>) -> Review {
+fn resolved(from: &World, to: &World, answer: impl Fn(&Lookup) -> Result<ResolvedImage, Failure>) -> Review {
     let asked = questions(Some(&loaded(from)), &loaded(to));
-    let resolution: Resolution = asked.iter().map(|request| (request.key(), answer(request))).collect();
+    let resolution: Resolution = asked.iter().map(|due| (due.lookup.clone(), answer(&due.lookup))).collect();
     let from = side(from, &Registries::Asked(Resolution::new()));
     review(Some(&from), &side(to, &Registries::Asked(resolution)), ("aaaa", "bbbb"))
 }
@@ -69,7 +69,7 @@ fn a_moved_lock_entry_is_an_image_and_an_object() {
     entry.platforms = vec![PlatformManifest {
         platform: "linux/amd64".parse().unwrap(),
         digest: Digest::sha256(b"new amd64"),
-        size: 3 * 1024 * 1024 * 1024,
+        size: Some(3 * 1024 * 1024 * 1024),
     }];
     let review = compare(Some(&world()), &to);
     assert!(review.environments.is_empty() && review.is_sound());
@@ -138,19 +138,22 @@ fn a_resolved_tag_shows_its_digest_its_size_and_its_objects() {
     let amd64 = PlatformManifest {
         platform: "linux/amd64".parse().unwrap(),
         digest: Digest::sha256(b"new amd64"),
-        size: 3 * 1024 * 1024 * 1024,
+        size: Some(3 * 1024 * 1024 * 1024),
     };
     let review = resolved(&world(), &bumped(), |_| {
         Ok(ResolvedImage {
             digest: Digest::sha256(b"new"),
-            media_type: "application/vnd.oci.image.index.v1+json".into(),
-            platforms: Some(vec![amd64.clone()]),
+            evidence: Some(Evidence {
+                media_type: "application/vnd.oci.image.index.v1+json".into(),
+                kind: ContentKind::Image,
+                platforms: vec![amd64.clone()],
+            }),
             warnings: Vec::new(),
         })
     });
     assert!(review.is_sound() && review.unknown_digests() == 0, "{:?}", review.problems);
     assert_eq!(review.images[0].new.as_ref().unwrap().digest, Some(Digest::sha256(b"new")));
-    assert_eq!(review.images[0].pull[0].bytes, amd64.size);
+    assert_eq!(Some(review.images[0].pull[0].bytes), amd64.size);
     let changed: Vec<_> = review.objects.iter().map(|object| (object.action, object.id.kind)).collect();
     let expected = [(Action::Configure, ObjectKind::DaemonSet), (Action::Configure, ObjectKind::ConfigMap)];
     assert_eq!(changed, expected, "the puller before the records");
@@ -169,7 +172,7 @@ fn a_tag_that_does_not_exist_is_a_problem_of_the_change() {
 fn only_references_that_the_change_brings_are_asked_for() {
     let asked = |from: &World, to: &World| -> Vec<String> {
         let questions = questions(Some(&loaded(from)), &loaded(to));
-        questions.iter().map(|request| request.reference.to_string()).collect()
+        questions.iter().map(|due| due.lookup.reference.to_string()).collect()
     };
     let mut unlocked = world();
     unlocked.add("teaching/waiting", &[("a", "quay.io/a:1")]);

@@ -118,7 +118,7 @@ impl History {
         let platforms = ["linux/amd64", "linux/arm64"].map(|platform| PlatformManifest {
             platform: platform.parse().unwrap(),
             digest: digest(),
-            size: 1_234_567_890,
+            size: Some(1_234_567_890),
         });
         LockedImage {
             reference,

@@ -3,13 +3,18 @@
 pub(crate) mod peer;
 
 use larder::{
-    io::registry::{ControllerCredentials, Credential, Credentials, Keyring, RegistryClient},
+    io::{
+        credentials::StoredCredentials,
+        registry::{Credential, Credentials, Keyring, Patience, RegistryClient},
+    },
     model::{
         digest::Digest,
         failure::{Category, Failure},
         registries::{CertificateAuthority, Registries, RegistryOptions},
-        resolution::{CredentialSource, Request, ResolvedImage},
+        resolution::{CredentialSource, Lookup, ResolvedImage},
     },
+    pipeline::ask_registries,
+    stages::resolve::Due,
 };
 
 use self::peer::{Authority, PASSWORD, Registry, USER, push};
@@ -47,9 +52,18 @@ async fn resolve(
     reference: &str,
     credentials: &impl Credentials,
 ) -> Result<ResolvedImage, Failure> {
-    let request =
-        Request { reference: reference.parse().unwrap(), credentials: CredentialSource::Controller, known: None };
-    client(registries).resolve(request, credentials).await
+    look_up(&client(registries), reference, None, credentials).await
+}
+
+async fn look_up(
+    client: &RegistryClient,
+    reference: &str,
+    known: Option<Digest>,
+    credentials: &impl Credentials,
+) -> Result<ResolvedImage, Failure> {
+    let lookup = Lookup { reference: reference.parse().unwrap(), credentials: CredentialSource::Controller };
+    let found = ask_registries(client, credentials, vec![Due { lookup, known }], Patience::WHOLE).await;
+    found.resolution.into_values().next().unwrap()
 }
 
 #[tokio::test]
@@ -64,13 +78,13 @@ async fn a_private_registry() {
     let resolved = resolve(&ca, &tag, &good).await.unwrap();
     assert_eq!(resolved.digest, image.index);
     let platforms: Vec<_> =
-        resolved.platforms.unwrap().into_iter().map(|p| (p.platform.to_string(), p.digest, p.size)).collect();
-    assert_eq!(platforms, [("linux/amd64".to_owned(), image.manifest.clone(), image.size)]);
+        resolved.evidence.unwrap().platforms.into_iter().map(|p| (p.platform.to_string(), p.digest, p.size)).collect();
+    assert_eq!(platforms, [("linux/amd64".to_owned(), image.manifest.clone(), Some(image.size))]);
 
     // A single manifest has its platform in its configuration; a digest needs no tag.
     let resolved = resolve(&ca, &format!("{host}/team/app@{}", image.manifest), &good).await.unwrap();
     assert_eq!(
-        (resolved.digest, resolved.platforms.unwrap()[0].platform.to_string()),
+        (resolved.digest, resolved.evidence.unwrap().platforms[0].platform.to_string()),
         (image.manifest, "linux/amd64".to_owned())
     );
 
@@ -123,7 +137,7 @@ async fn a_docker_config_file() {
     let file = authority.file().with_file_name("config.json");
     let config = format!(r#"{{"auths":{{"https://{host}/v2/":{{"username":"{USER}","password":"{PASSWORD}"}}}}}}"#);
     std::fs::write(&file, config).unwrap();
-    let credentials = ControllerCredentials { docker_config: Some(file.clone()) };
+    let credentials = StoredCredentials::new(None, Some(&file)).unwrap();
     assert_eq!(resolve(&ca, &format!("{host}/app"), &credentials).await.unwrap().digest, image.index);
     std::fs::write(&file, "canary").unwrap();
     let failure = resolve(&ca, &format!("{host}/app"), &credentials).await.unwrap_err();
@@ -145,17 +159,14 @@ async fn a_known_digest_costs_one_request() {
     let registry = Registry::open();
     let image = push(&registry, "team/app", "1").await;
     let client = client(&one(registry.host(), RegistryOptions { plain_http: true, ..RegistryOptions::default() }));
-    let request = |known: &Digest| Request {
-        reference: format!("{}/team/app:1", registry.host()).parse().unwrap(),
-        credentials: CredentialSource::Controller,
-        known: Some(known.clone()),
-    };
+    let reference = format!("{}/team/app:1", registry.host());
     let none = Fixed(Keyring::default());
-    assert_eq!(client.resolve(request(&image.index), &none).await.unwrap().platforms, None);
+    let same = look_up(&client, &reference, Some(image.index.clone()), &none).await.unwrap();
+    assert_eq!(same.evidence, None);
     assert_eq!(client.request_counts().into_values().sum::<u64>(), 1);
     // A tag that moved
-    let moved = client.resolve(request(&Digest::sha256(b"before")), &none).await.unwrap();
-    assert_eq!((moved.digest, moved.platforms.map(|platforms| platforms.len())), (image.index, Some(1)));
+    let moved = look_up(&client, &reference, Some(Digest::sha256(b"before")), &none).await.unwrap();
+    assert_eq!((moved.digest, moved.evidence.map(|evidence| evidence.platforms.len())), (image.index, Some(1)));
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use larder::{
         credentials::StoredCredentials,
         directory::Directory,
         git::{self, Checkout, Identity},
+        registry::Patience,
         repository::Repository,
         target::AnyTarget,
     },
@@ -437,6 +438,7 @@ fn a_hundred_idle_passes_do_nothing() {
         let options_of_passes = Options {
             render: render::Options { instance: "default".to_owned() },
             lock_mode: LockMode::Configured,
+            patience: Patience::PASS,
             halt_before: None,
         };
         let world = pipeline::World {

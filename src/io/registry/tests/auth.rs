@@ -23,6 +23,69 @@ async fn tokens(answer: impl Fn(&Received) -> ResponseTemplate + Send + Sync + '
     Fake::new(answer).await
 }
 
+#[tokio::test]
+async fn a_realm_may_be_relative_to_the_registry() {
+    for realm in ["/token", "token", "//HOST/token"] {
+        let image = Image::new();
+        let served = image.clone();
+        let fake = Fake::new(move |request| match (request.url.path(), header(request, "authorization")) {
+            (path, _) if path.ends_with("/token") => status(200).set_body_string(r#"{"token":"T"}"#),
+            (_, Some("Bearer T")) => served.answer(request),
+            _ => {
+                let host = header(request, "host").unwrap();
+                challenge(&format!("Bearer realm=\"{}\"", realm.replace("HOST", host)))
+            }
+        })
+        .await;
+        assert_eq!(resolve(&fake, &Given::none()).await.unwrap().digest, image.digest(), "{realm}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_was_sent_is_repeated_whatever_the_status() {
+    for code in [400, 403, 404, 418, 500, 502] {
+        let fake = Fake::new(move |request| match header(request, "authorization") {
+            None => challenge("Basic"),
+            // The answer to a HEAD has no words; this one makes larder ask again with a GET.
+            Some(_) if request.method.as_str() == "HEAD" => status(405),
+            Some(sent) => {
+                status(code).set_body_string(format!("{sent} {CANARY} see https://u:canary@registry.example.com/help"))
+            }
+        })
+        .await;
+        let given = Given::both(&keyring(&[(&fake.host(), "u", CANARY)]));
+        let text = resolve(&fake, &given).await.unwrap_err().to_string();
+        let sent = basic("u", CANARY);
+        assert!(!text.contains(sent.split(' ').next_back().unwrap()), "{text}");
+        assert!(text.contains("https://…@registry.example.com/help"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_login_names_its_secret_key_and_host() {
+    let secret = |exists, entries: &[(&str, &str, &str)]| {
+        let mut keyring = keyring(entries);
+        keyring.note_secret("Secret/ns/pull", exists);
+        Given::both(&keyring)
+    };
+    let fake = Fake::new(|_| challenge("Basic")).await;
+    let host = fake.host();
+    let repository = format!("{host}/team/app");
+    for (given, expected) in [
+        (secret(true, &[(&host, "u", CANARY)]), vec![format!("the key `{host}` in Secret/ns/pull")]),
+        (
+            secret(true, &[("127.0.0.1:1", "u", CANARY)]),
+            vec![format!("Secret/ns/pull has no key for `{repository}`"), "the key `127.0.0.1:1`".to_owned()],
+        ),
+        (secret(false, &[]), vec!["the pull secret Secret/ns/pull does not exist".to_owned()]),
+    ] {
+        let text = resolve(&fake, &given).await.unwrap_err().to_string();
+        for part in expected {
+            assert!(text.contains(&part) && text.contains(&host), "{part}: {text}");
+        }
+    }
+}
+
 /// A registry that wants the bearer token `T`, to be had at `realm`.
 async fn bearer(realm: &str, more: &str) -> (Image, Fake) {
     let image = Image::new();
@@ -205,7 +268,7 @@ async fn rotated_credentials_are_read_again_once() {
     let all = (0..10).map(|tag| request(&format!("{}/team/app:{tag}", fake.host()), None)).collect();
     for failure in client.resolve_all(all, &given).await.into_values().map(Result::unwrap_err) {
         assert_eq!(failure.category(), Category::Credentials);
-        assert!(failure.to_string().contains("refused or expired"), "{failure}");
+        assert!(failure.to_string().contains("invalid or expired credentials"), "{failure}");
         assert!(!failure.to_string().contains("exist"), "{failure}");
     }
     assert_eq!(*given.reads.lock().unwrap(), [false, true]);
@@ -227,7 +290,7 @@ async fn refusals_say_what_is_missing() {
     assert!(
         text.contains("asks for credentials, and none match")
             && text.contains(&fake.host())
-            && text.contains("pull secret"),
+            && text.contains("`pullSecret`"),
         "{text}"
     );
     // One for another port, as so often
@@ -280,11 +343,14 @@ async fn token_services_that_fail() {
         assert!(failure.to_string().contains(words), "{failure}");
         assert!(failure.problems()[0].hint.is_some(), "{failure}");
     }
-    for realm in ["ftp://127.0.0.1/token", "/token", "http://u:p@127.0.0.1/token", "nonsense"] {
+    for realm in ["ftp://127.0.0.1/token", "http://u:canary@127.0.0.1/token?canary#canary"] {
         let (_, fake) = bearer(realm, "").await;
         let text = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
-        assert!(text.contains("for a token"), "{text}");
+        assert!(text.contains("127.0.0.1/token for a token"), "{text}");
     }
+    let (_, fake) = bearer("http://u:canary@[", "").await;
+    let text = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
+    assert!(text.contains("whose address is not valid"), "{text}");
 }
 
 #[tokio::test]
@@ -370,7 +436,7 @@ async fn a_pull_secret_that_the_nodes_cannot_use_is_no_reason_to_stop_but_is_sai
     ] {
         let mut request = request(&format!("{host}/team/app:1"), None);
         let names = vec!["pull".to_owned()];
-        request.credentials = CredentialSource::Secrets { namespace: "ns".to_owned(), names };
+        request.lookup.credentials = CredentialSource::Secrets { namespace: "ns".to_owned(), names };
         let answer = client(&plain(&[&fake])).resolve(request, &Given::both(&keyring)).await.unwrap();
         assert_eq!(answer.digest, image.digest());
         let said: Vec<String> = answer.warnings.iter().map(ToString::to_string).collect();
@@ -379,5 +445,30 @@ async fn a_pull_secret_that_the_nodes_cannot_use_is_no_reason_to_stop_but_is_sai
             let command = format!("--namespace ns create secret docker-registry pull --docker-server={host}");
             assert!(text.contains(expected.unwrap()) && text.contains(&command) && !text.contains(CANARY), "{text}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_another_host_says_after_a_redirect_is_not_shown() {
+    for code in [401, 403, 404, 500] {
+        let other = Fake::new(move |_| status(code).set_body_string("inner-words")).await;
+        let target = other.host();
+        let fake = Fake::new(move |_| status(301).append_header("Location", format!("http://{target}/v2/x?y=z"))).await;
+        let text = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
+        assert!(!text.contains("inner-words") && !text.contains("y=z"), "{text}");
+        // but where it went
+        assert!(text.contains(&format!("http://{}/v2/x", other.host())), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_registry_leads_no_further_into_the_network_than_it_is_itself() {
+    // On this machine: to private networks it may lead, to the metadata service of a cloud not.
+    let inside = "http://169.254.169.254/latest/meta-data/";
+    let redirecting = Fake::new(move |_| status(307).append_header("Location", inside)).await;
+    let (_, naming) = bearer(inside, "").await;
+    for fake in [redirecting, naming] {
+        let text = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
+        assert!(text.contains("169.254.169.254") && text.contains("private network"), "{text}");
     }
 }

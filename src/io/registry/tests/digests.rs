@@ -7,7 +7,7 @@ use super::support::{
     Fake, Given, INDEX, Image, MANIFEST, client, header, manifest, not_found, plain, request, resolve, resolve_known,
     status,
 };
-use crate::model::{digest::Digest, failure::Category};
+use crate::model::{digest::Digest, failure::Category, resolution::ContentKind};
 
 const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
@@ -21,7 +21,7 @@ async fn an_index_is_locked_with_its_platforms() {
     assert_eq!(resolved.media_type, INDEX);
     let platforms: Vec<_> =
         resolved.platforms.unwrap().iter().map(|p| (p.platform.to_string(), p.size, p.digest.clone())).collect();
-    let expected = |at: usize, name: &str, size| (name.to_owned(), size, Digest::sha256(&image.manifests[at]));
+    let expected = |at: usize, name: &str, size| (name.to_owned(), Some(size), Digest::sha256(&image.manifests[at]));
     assert_eq!(platforms, [expected(0, "linux/amd64", 1120), expected(1, "linux/arm64", 2120)]);
     assert_eq!(
         fake.log().await[..2],
@@ -41,7 +41,7 @@ async fn a_known_digest_costs_one_head() {
     let image = Image::new();
     let fake = Fake::with(&image).await;
     let resolved = resolve_known(&fake, &Given::none(), Some(&image.digest())).await.unwrap();
-    assert_eq!((resolved.digest, resolved.platforms, resolved.media_type.as_str()), (image.digest(), None, INDEX));
+    assert_eq!((resolved.digest, resolved.platforms), (image.digest(), None));
     assert_eq!(fake.log().await, ["HEAD /v2/team/app/manifests/1"]);
 }
 
@@ -191,19 +191,6 @@ async fn a_get_decides_where_head_fails() {
 }
 
 #[tokio::test]
-async fn a_tag_that_moves_between_head_and_get() {
-    // B29: the HEAD's digest is gone; the GET's own body is taken whole
-    let image = Image::new();
-    let served = image.clone();
-    let fake = Fake::new(move |request| match request.method.as_str() {
-        "HEAD" => status(200).append_header("Docker-Content-Digest", Digest::sha256(b"old").as_str()),
-        _ => served.answer(request),
-    })
-    .await;
-    assert_eq!(resolve(&fake, &Given::none()).await.unwrap().digest, image.digest());
-}
-
-#[tokio::test]
 async fn a_single_manifest_has_its_platform_in_its_configuration() {
     // B24: the manifest's digest, not the configuration's
     let image = Image::new();
@@ -220,13 +207,15 @@ async fn a_single_manifest_has_its_platform_in_its_configuration() {
     assert_eq!(platforms.len(), 1);
     assert_eq!(
         (platforms[0].platform.to_string().as_str(), platforms[0].size, &platforms[0].digest),
-        ("linux/amd64", 1120, &digest)
+        ("linux/amd64", Some(1120), &digest)
     );
 }
 
-async fn body(bytes: Vec<u8>, kind: &'static str) -> Result<crate::model::resolution::ResolvedImage, String> {
+async fn body(bytes: Vec<u8>, kind: &'static str) -> Result<super::support::Found, String> {
     let image = Image::new();
-    let fake = Fake::new(move |request| match request.url.path().ends_with("/1") {
+    let digest = Digest::sha256(&bytes);
+    let is_it = move |path: &str| path.ends_with("/1") || path.ends_with(digest.as_str());
+    let fake = Fake::new(move |request| match is_it(request.url.path()) {
         true => ResponseTemplate::new(200).set_body_raw(bytes.clone(), kind),
         false => image.answer(request),
     })
@@ -268,15 +257,11 @@ async fn odd_manifests() {
     let resolved =
         body(child(json!({"platform": {"os": "linux", "architecture": "arm", "variant": "v7"}})), INDEX).await.unwrap();
     assert_eq!(resolved.platforms.unwrap()[0].platform.to_string(), "linux/arm/v7");
-    // A platform that the registry does not have (sparse copies) is left out
+    // A platform that the registry does not have (sparse copies) is known without its size
     let sparse = json(json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [
         {"mediaType": MANIFEST, "digest": Digest::sha256(b"gone"), "size": 1, "platform": {"os": "linux", "architecture": "s390x"}}]}));
-    assert_eq!(body(sparse, INDEX).await.unwrap().platforms, Some(vec![]));
-    // B28: an artifact is no image for any platform
-    let artifact =
-        json(json!({"schemaVersion": 2, "mediaType": MANIFEST, "artifactType": "application/x", "layers": [],
-        "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": Digest::sha256(b"{}"), "size": 2}}));
-    assert_eq!(body(artifact, MANIFEST).await.unwrap().platforms, Some(vec![]));
+    let platforms = body(sparse, INDEX).await.unwrap().platforms.unwrap();
+    assert_eq!((platforms[0].platform.to_string(), platforms[0].size), ("linux/s390x".to_owned(), None));
     for (bytes, expected) in [
         (b"<html>login</html>".to_vec(), "no manifest"),
         (b"".to_vec(), "no manifest"),
@@ -284,6 +269,11 @@ async fn odd_manifests() {
         (image.index[..100].to_vec(), "no manifest"),
         (b"{}".to_vec(), "neither"),
         (json(json!({"schemaVersion": 1, "fsLayers": []})), "schema 1"),
+        (
+            json(json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": vec![json!({}); 129]})),
+            "more than 128 entries",
+        ),
+        (json(json!({"schemaVersion": 2, "config": {}, "layers": vec![json!({}); 1025]})), "more than 1024 layers"),
         // B28: over 4 MiB
         (vec![b' '; (4 << 20) + 1], "larger than"),
     ] {
@@ -299,4 +289,86 @@ async fn compressed_answers_are_refused() {
     let fake = Fake::new(move |request| image.answer(request).append_header("Content-Encoding", "gzip")).await;
     let failure = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
     assert!(failure.contains("compressed"), "{failure}");
+}
+
+#[tokio::test]
+async fn what_no_container_can_be_started_from_is_named() {
+    let json = |value: serde_json::Value| serde_json::to_vec(&value).unwrap();
+    let manifest = |config: &str, layer: &str, more: serde_json::Value| {
+        let mut manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST,
+            "config": {"mediaType": config, "digest": Digest::sha256(b"{}"), "size": 2},
+            "layers": [{"mediaType": layer, "digest": Digest::sha256(b"l"), "size": 2}],
+        });
+        manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json(manifest)
+    };
+    let (config, layer) = ("application/vnd.oci.image.config.v1+json", "application/vnd.oci.image.layer.v1.tar");
+    for (bytes, expected) in [
+        (
+            manifest(
+                "application/vnd.cncf.helm.config.v1+json",
+                "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+                json!({}),
+            ),
+            "a Helm chart",
+        ),
+        (manifest("application/vnd.docker.plugin.v1+json", layer, json!({})), "a Docker plugin"),
+        (manifest(config, "application/vnd.dev.cosign.simplesigning.v1+json", json!({})), "a cosign signature"),
+        (manifest(config, "application/vnd.in-toto+json", json!({})), "an attestation"),
+        (
+            manifest(
+                "application/vnd.oci.empty.v1+json",
+                "application/x",
+                json!({"artifactType": "application/vnd.x"}),
+            ),
+            "an OCI artifact of the type `application/vnd.x`",
+        ),
+    ] {
+        let found = body(bytes, MANIFEST).await.unwrap();
+        assert_eq!(found.kind, Some(ContentKind::Artifact(expected.to_owned())));
+        assert_eq!(found.platforms, Some(vec![]));
+    }
+    assert_eq!(body(Image::new().index, INDEX).await.unwrap().kind, Some(ContentKind::Image));
+}
+
+#[tokio::test]
+async fn indexes_in_indexes_are_read_to_the_third_level() {
+    let image = Image::new();
+    let amd64 = json!({"os": "linux", "architecture": "amd64"});
+    // Each level holds the one below it for linux/amd64; the first is the image's own index.
+    let mut levels = vec![image.index.clone()];
+    for _ in 0..3 {
+        let inner = levels.last().unwrap();
+        let entry =
+            json!({"mediaType": INDEX, "digest": Digest::sha256(inner), "size": inner.len(), "platform": amd64});
+        levels
+            .push(serde_json::to_vec(&json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]})).unwrap());
+    }
+    let served = levels.clone();
+    let inner = image.clone();
+    let fake = Fake::new(move |request| {
+        let name = request.url.path().rsplit('/').next().unwrap();
+        match (served.iter().find(|bytes| Digest::sha256(bytes).as_str() == name), name.parse::<usize>()) {
+            (Some(bytes), _) => manifest(bytes, INDEX),
+            (None, Ok(level)) => manifest(&served[level], INDEX),
+            _ => inner.answer(request),
+        }
+    })
+    .await;
+    let client = client(&plain(&[&fake]));
+    for (level, expected) in
+        [(0, vec![Some(1120), Some(2120)]), (1, vec![Some(1120), Some(2120)]), (2, vec![Some(1120), Some(2120)])]
+    {
+        let found = client.resolve(request(&format!("{}/a:{level}", fake.host()), None), &Given::none()).await.unwrap();
+        let sizes: Vec<_> = found.platforms.unwrap().into_iter().map(|found| found.size).collect();
+        assert_eq!(sizes, expected, "{level}");
+    }
+    // Deeper than that, platforms are known without their sizes.
+    let found = client.resolve(request(&format!("{}/a:3", fake.host()), None), &Given::none()).await.unwrap();
+    let platforms = found.platforms.unwrap();
+    assert_eq!(
+        (platforms.len(), platforms[0].platform.to_string(), platforms[0].size),
+        (2, "linux/amd64".to_owned(), None)
+    );
 }

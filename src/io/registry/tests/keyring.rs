@@ -182,6 +182,23 @@ fn helpers_are_one_warning() {
 }
 
 #[test]
+fn a_login_that_is_written_twice_and_differs_is_said() {
+    // dTpwOnc= is u:p:w
+    for (entry, warned) in [
+        (r#"{"auth":"dTpwOnc=","username":"u","password":"p:w"}"#, false),
+        (r#"{"auth":"dTpwOnc=","username":"u"}"#, false),
+        (r#"{"auth":"dTpwOnc=","username":"canary"}"#, true),
+        (r#"{"auth":"dTpwOnc=","username":"u","password":"canary"}"#, true),
+    ] {
+        let config = format!(r#"{{"auths":{{"h.example.com":{entry}}}}}"#);
+        let ring = Keyring::parse_dockerconfigjson(config.as_bytes()).unwrap();
+        assert_eq!(ring.warnings().len(), usize::from(warned), "{entry}");
+        assert!(ring.warnings().iter().all(|text| text.contains("h.example.com") && !text.contains("canary")));
+        assert_eq!(ring.matching(&image("h.example.com/x")), [&Credential::basic("u", "p:w")]);
+    }
+}
+
+#[test]
 fn near_misses_are_explained() {
     let said = |config: &str, reference: &str| {
         Keyring::parse_dockerconfigjson(config.as_bytes()).unwrap().near_miss(&image(reference)).unwrap_or_default()

@@ -1,21 +1,31 @@
 //! Errors, rate limits and budgets.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
+use futures::StreamExt as _;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 use wiremock::ResponseTemplate;
 
-use super::support::{Fake, Given, Image, client, plain, request, resolve, resolve_known, status};
-use crate::model::{
-    digest::Digest,
-    failure::Category,
-    registries::{Registries, RegistryOptions},
+use super::support::{
+    Fake, Given, Image, LONG, answer as answer_of, client, plain, request, resolve, resolve_known, status,
+};
+use crate::{
+    io::registry::Patience,
+    model::{
+        digest::Digest,
+        failure::Category,
+        registries::{Registries, RegistryOptions},
+        resolution::{Outcome, Question},
+    },
 };
 
 #[tokio::test]
@@ -169,7 +179,7 @@ async fn one_failure_stops_no_other() {
         resolution.iter().map(|(key, answer)| (key.reference.path().to_owned(), answer.is_ok())).collect();
     assert_eq!(said, [("bad/a".to_owned(), false), ("good/a".to_owned(), true), ("a".to_owned(), false)]);
     let failure = resolution.into_values().next_back().unwrap().unwrap_err().to_string();
-    assert!(failure.contains("unreachable.invalid: its name cannot be resolved"), "{failure}");
+    assert!(failure.contains("unreachable.invalid: DNS lookup failed"), "{failure}");
 }
 
 #[tokio::test]
@@ -196,4 +206,47 @@ async fn a_host_that_does_not_answer_is_given_up_for_the_pass() {
     // The next pass asks again.
     client.resolve_all(requests(), &Given::none()).await;
     assert!(connections.load(Ordering::SeqCst) > first);
+}
+
+#[tokio::test]
+async fn a_registry_that_uses_up_its_time_leaves_its_questions_for_the_next_pass() {
+    let image = Image::new();
+    let fake = Fake::with(&image).await;
+    let given = Given::none();
+    let client = client(&plain(&[&fake]));
+    let patience = Patience { registry: Duration::ZERO, ..LONG };
+    let asking = client.begin(&given, patience);
+    let questions = (0..40).map(|tag| Question::Digest(request(&format!("{}/a:{tag}", fake.host()), None).lookup));
+    let outcomes: Vec<_> = asking.ask(questions.collect()).map(|(_, outcome)| outcome).collect().await;
+    assert_eq!(outcomes, vec![Outcome::NotAsked; 40]);
+    assert!(fake.log().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_question_that_takes_too_long_fails_and_says_so() {
+    // It accepts connections and never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let options = RegistryOptions { plain_http: true, ..RegistryOptions::default() };
+    let client = client(&Registries([(host.clone(), options)].into()));
+    let patience = Patience { question: Duration::from_millis(50), ..LONG };
+    let question = Question::Digest(request(&format!("{host}/a:1"), None).lookup);
+    let failure = answer_of(&client, question, &Given::none(), patience).await.unwrap_err();
+    assert!(failure.to_string().contains(&format!("{host}: no answer in time")), "{failure}");
+    assert!(failure.problems()[0].hint.as_deref().unwrap().contains("lock stays unchanged"), "{failure}");
+    drop(listener);
+}
+
+#[tokio::test]
+async fn a_rate_limit_may_come_as_another_status() {
+    for (code, name, value) in [
+        (403, "Retry-After", "60"),
+        (403, "x-ratelimit-remaining", "0"),
+        (503, "Retry-After", "Wed, 01 Jan 2031 00:00:00 GMT"),
+    ] {
+        let fake = Fake::new(move |_| status(code).append_header(name, value)).await;
+        let failure = resolve(&fake, &Given::none()).await.unwrap_err();
+        assert!(failure.to_string().contains("rate limited until 20"), "{failure}");
+        assert_eq!(fake.log().await.len(), 1, "{name}");
+    }
 }

@@ -7,8 +7,16 @@ use std::{
 
 use wiremock::ResponseTemplate;
 
-use super::support::{CANARY, Fake, Given, Image, challenge, client, header, keyring, plain, request, status};
-use crate::model::{registries::Registries, resolution::ResolvedImage};
+use super::support::{
+    CANARY, Fake, Found, Given, Image, answer, challenge, client, header, keyring, plain, request, status,
+};
+use crate::{
+    io::registry::Patience,
+    model::{
+        registries::{Registries, RegistryOptions},
+        resolution::{Answer, Question},
+    },
+};
 
 /// A server that answers each connection with these bytes and closes it; None: it closes at once.
 fn raw(answer: Option<&'static [u8]>) -> String {
@@ -38,7 +46,7 @@ fn mirrored(upstream: &Fake, mirrors: &[String]) -> Registries {
     registries
 }
 
-async fn resolve(registries: &Registries, upstream: &Fake, given: &Given) -> Result<ResolvedImage, String> {
+async fn resolve(registries: &Registries, upstream: &Fake, given: &Given) -> Result<Found, String> {
     let result = client(registries).resolve(request(&format!("{}/team/app:1", upstream.host()), None), given).await;
     result.map_err(|failure| failure.to_string())
 }
@@ -99,7 +107,7 @@ async fn a_mirrors_failure_is_not_final() {
         resolve(&mirrored(&upstream, &mirrors), &upstream, &Given::none()).await.unwrap().digest,
         image.digest()
     );
-    // Where nobody has it, all that were asked are named
+    // Where no place has it, all that were asked are named
     let upstream = Fake::new(|_| status(404)).await;
     let failure = resolve(&mirrored(&upstream, &mirrors[..2]), &upstream, &Given::none()).await.unwrap_err();
     let named = [&mirrors[0][7..], &mirrors[1][7..], &upstream.host()].iter().all(|host| failure.contains(host));
@@ -133,4 +141,55 @@ async fn a_mirror_never_gets_upstreams_credentials() {
     let given = Given::both(&keyring(&[(&mirror.host(), "m", CANARY)]));
     assert_eq!(resolve(&registries, &upstream, &given).await.unwrap().digest, image.digest());
     assert_eq!(upstream.log().await.len(), before);
+}
+
+#[tokio::test]
+async fn a_mirror_that_does_not_have_an_image_says_more_than_a_registry_out_of_reach() {
+    let mirror = Fake::new(|_| super::support::not_found()).await;
+    let upstream = nobody();
+    let options = RegistryOptions {
+        mirrors: vec![format!("http://{}", mirror.host()).parse().unwrap()],
+        plain_http: true,
+        ..RegistryOptions::default()
+    };
+    let registries = Registries([(upstream.clone(), options)].into());
+    let result = client(&registries).resolve(request(&format!("{upstream}/team/app:1"), None), &Given::none()).await;
+    let text = result.unwrap_err().to_string();
+    let missing = text.find(&format!("does not exist at {}", mirror.host())).unwrap();
+    let unreachable = text.find(&format!("the registry {upstream}: no connection")).unwrap();
+    assert!(missing < unreachable, "{text}");
+    assert!(text.contains("check the repository's path and the tag"), "{text}");
+}
+
+#[tokio::test]
+async fn a_mirror_that_hangs_leaves_time_for_the_registry() {
+    let image = Image::new();
+    let upstream = Fake::with(&image).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mirror = listener.local_addr().unwrap();
+    let registries = mirrored(&upstream, &[format!("http://{mirror}")]);
+    let patience = Patience { question: std::time::Duration::from_secs(2), ..super::support::LONG };
+    let question = Question::Digest(request(&format!("{}/team/app:1", upstream.host()), None).lookup);
+    let answer = answer(&client(&registries), question, &Given::none(), patience).await.unwrap();
+    assert!(matches!(answer, Answer::Digest { digest, .. } if digest == image.digest()));
+    drop(listener);
+}
+
+#[tokio::test]
+async fn what_a_mirror_lacks_of_an_image_comes_from_the_registry() {
+    let image = Image::new();
+    let amd64 = crate::model::digest::Digest::sha256(&image.manifests[0]);
+    let served = image.clone();
+    let lacks = amd64.clone();
+    let mirror = Fake::new(move |request| match request.url.path().ends_with(lacks.as_str()) {
+        true => super::support::not_found(),
+        false => served.answer(request),
+    })
+    .await;
+    let upstream = Fake::with(&image).await;
+    let registries = mirrored(&upstream, &[format!("http://{}", mirror.host())]);
+    let found = resolve(&registries, &upstream, &Given::none()).await.unwrap();
+    let sizes: Vec<_> = found.platforms.unwrap().into_iter().map(|found| found.size).collect();
+    assert_eq!(sizes, [Some(1120), Some(2120)]);
+    assert_eq!(upstream.log().await, [format!("GET /v2/team/app/manifests/{amd64}")]);
 }

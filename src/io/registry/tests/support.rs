@@ -1,17 +1,18 @@
 //! A fake registry, its content, and credentials that change.
 
-use std::sync::Mutex;
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
+use futures::StreamExt as _;
 use serde_json::json;
 use wiremock::{Mock, MockServer, Request as Received, ResponseTemplate, matchers::any};
 
 use crate::{
-    io::registry::{Credential, Credentials, Keyring, RegistryClient},
+    io::registry::{Credential, Credentials, Keyring, Patience, RegistryClient},
     model::{
         digest::Digest,
-        failure::Failure,
+        failure::{Failure, Problem},
         registries::{Registries, RegistryOptions},
-        resolution::{CredentialSource, Request, ResolvedImage},
+        resolution::{Answer, ContentKind, CredentialSource, Lookup, Outcome, PlatformManifest, Question},
     },
 };
 
@@ -184,20 +185,109 @@ pub(super) fn client(registries: &Registries) -> RegistryClient {
     RegistryClient::new(registries).unwrap()
 }
 
-pub(super) fn request(reference: &str, known: Option<&Digest>) -> Request {
-    Request { reference: reference.parse().unwrap(), credentials: CredentialSource::Controller, known: known.cloned() }
+/// A lookup, and the digest that is locked.
+#[derive(Clone)]
+pub(super) struct Request {
+    pub(super) lookup: Lookup,
+    pub(super) known: Option<Digest>,
 }
 
+/// What was found about one.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) digest: Digest,
+    pub(super) media_type: String,
+    pub(super) kind: Option<ContentKind>,
+    /// None where the digest is the known one.
+    pub(super) platforms: Option<Vec<PlatformManifest>>,
+    pub(super) warnings: Vec<Problem>,
+}
+
+pub(super) fn request(reference: &str, known: Option<&Digest>) -> Request {
+    let lookup = Lookup { reference: reference.parse().unwrap(), credentials: CredentialSource::Controller };
+    Request { lookup, known: known.cloned() }
+}
+
+/// One question's outcome, as a result.
+pub(super) async fn answer(
+    client: &RegistryClient,
+    question: Question,
+    given: &Given,
+    patience: Patience,
+) -> Result<Answer, Failure> {
+    let asking = client.begin(given, patience);
+    let (_, outcome) = asking.ask(vec![question]).next().await.unwrap();
+    match outcome {
+        Outcome::Answered(answer) => Ok(answer),
+        Outcome::Failed(failure) => Err(failure),
+        Outcome::NotAsked => panic!("not asked"),
+    }
+}
+
+/// Both rounds, as `stages::resolve` has them.
+impl RegistryClient {
+    pub(super) async fn resolve(&self, request: Request, given: &Given) -> Result<Found, Failure> {
+        self.resolve_all(vec![request], given).await.into_values().next().unwrap()
+    }
+
+    /// The digests of all, then the evidence of all.
+    pub(super) async fn resolve_all(
+        &self,
+        requests: Vec<Request>,
+        given: &Given,
+    ) -> BTreeMap<Lookup, Result<Found, Failure>> {
+        let asking = self.begin(given, LONG);
+        let mut all = BTreeMap::new();
+        let mut next = Vec::new();
+        let mut known: BTreeMap<Lookup, Option<Digest>> = BTreeMap::new();
+        for request in requests {
+            let digest = known.entry(request.lookup).or_insert_with(|| request.known.clone());
+            if *digest != request.known {
+                *digest = None;
+            }
+        }
+        let questions = known.keys().cloned().map(Question::Digest).collect();
+        let mut outcomes = asking.ask(questions);
+        while let Some((question, outcome)) = outcomes.next().await {
+            let lookup = question.lookup().clone();
+            let known = known[&lookup].as_ref();
+            let found = match outcome {
+                Outcome::Answered(Answer::Digest { digest, warnings }) => {
+                    if known != Some(&digest) {
+                        next.push(Question::Evidence { lookup: lookup.clone(), digest: digest.clone() });
+                    }
+                    Ok(Found { digest, media_type: String::new(), kind: None, platforms: None, warnings })
+                }
+                Outcome::Failed(failure) => Err(failure),
+                other => panic!("{other:?}"),
+            };
+            all.insert(lookup, found);
+        }
+        let mut outcomes = asking.ask(next);
+        while let Some((question, outcome)) = outcomes.next().await {
+            match outcome {
+                Outcome::Answered(Answer::Evidence(evidence)) => {
+                    let found = all.get_mut(question.lookup()).unwrap().as_mut().unwrap();
+                    found.platforms = Some(evidence.platforms);
+                    (found.media_type, found.kind) = (evidence.media_type, Some(evidence.kind));
+                }
+                Outcome::Failed(failure) => drop(all.insert(question.lookup().clone(), Err(failure))),
+                other => panic!("{other:?}"),
+            }
+        }
+        all
+    }
+}
+
+/// Bounds that no test of something else meets.
+pub(super) const LONG: Patience = Patience { question: Duration::from_secs(60), registry: Duration::from_secs(600) };
+
 /// Resolves `team/app:1` at one fake registry. Errors never hold the canary.
-pub(super) async fn resolve(fake: &Fake, given: &Given) -> Result<ResolvedImage, Failure> {
+pub(super) async fn resolve(fake: &Fake, given: &Given) -> Result<Found, Failure> {
     resolve_known(fake, given, None).await
 }
 
-pub(super) async fn resolve_known(
-    fake: &Fake,
-    given: &Given,
-    known: Option<&Digest>,
-) -> Result<ResolvedImage, Failure> {
+pub(super) async fn resolve_known(fake: &Fake, given: &Given, known: Option<&Digest>) -> Result<Found, Failure> {
     let result = client(&plain(&[fake])).resolve(request(&format!("{}/team/app:1", fake.host()), known), given).await;
     if let Err(failure) = &result {
         assert!(!format!("{failure} {failure:?}").contains("canary"), "{failure}");

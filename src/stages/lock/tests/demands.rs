@@ -2,8 +2,12 @@
 
 use super::{A, B, answered, moves, with};
 use crate::{
-    model::resolution::Resolution,
-    stages::lock::testing::{batch, change, environment, id, index, key, locked, messages},
+    model::{
+        environment::Strategy,
+        lock::Lock,
+        resolution::{ContentKind, Resolution},
+    },
+    stages::lock::testing::{batch, change, environment, id, index, key, locked, lockfile, messages, name},
 };
 
 // B26, B27, T16
@@ -66,5 +70,47 @@ fn a_demand_that_the_locked_digest_does_not_meet_is_said_in_every_pass() {
         let change = change(&environments, &old, &resolution);
         assert!(change.files.is_empty());
         assert!(change.problems[&id("research/geo")][0].message.contains("linux/s390x"));
+    }
+}
+
+#[test]
+fn what_is_not_an_image_is_never_locked_but_as_a_volume() {
+    let mut plain = environment("research/geo", &[&with(A, "notebook")]);
+    let old = locked(&batch([plain.clone()]), &answered(A, "one"));
+    let mut chart = index("two", &[]);
+    chart.evidence.as_mut().unwrap().kind = ContentKind::Artifact("a Helm chart".to_owned());
+    let answer = Resolution::from([(key(A), Ok(chart))]);
+    for strategy in [Strategy::Containers, Strategy::InitContainers] {
+        plain.puller.strategy = strategy;
+        for before in [&old, &Lock::new()] {
+            let change = change(&batch([plain.clone()]), before, &answer);
+            assert!(change.files.is_empty());
+            let said = messages(&change, "research/geo").join(" ");
+            assert!(said.contains(&format!("{A} is a Helm chart, not a container image")), "{said}");
+        }
+    }
+    plain.puller.strategy = Strategy::ImageVolumes;
+    assert_eq!(moves(&change(&batch([plain]), &old, &answer)), ["notebook one → two"]);
+}
+
+#[test]
+fn a_gap_in_the_evidence_is_filled_once_it_can_be_and_never_made() {
+    let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
+    let resolved = |missing: &[usize]| {
+        let mut image = index("one", &["linux/amd64", "linux/arm64"]);
+        let platforms = &mut image.evidence.as_mut().unwrap().platforms;
+        missing.iter().for_each(|&at| platforms[at].size = None);
+        Resolution::from([(key(A), Ok(image))])
+    };
+    let sizes = |lock: &Lock| -> Vec<bool> {
+        let platforms = &lockfile(lock, "research/geo").images[&name("notebook")].platforms;
+        platforms.iter().map(|manifest| manifest.size.is_some()).collect()
+    };
+    let mut lock = Lock::new();
+    for (missing, expected) in
+        [(&[0, 1][..], [false, false]), (&[0], [false, true]), (&[1], [true, true]), (&[0, 1], [true, true])]
+    {
+        lock = change(&environments, &lock, &resolved(missing)).lock;
+        assert_eq!(sizes(&lock), expected, "{missing:?}");
     }
 }

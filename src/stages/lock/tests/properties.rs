@@ -11,7 +11,7 @@ use crate::{
         failure::{Category, Failure, Problem},
         lock::Lock,
         name::EnvironmentId,
-        resolution::{RequestKey, Resolution},
+        resolution::{Lookup, Resolution},
     },
     stages::{
         lock::{
@@ -134,7 +134,7 @@ proptest! {
     #[test]
     fn an_error_never_changes_an_entry(specs in specs(), old in locks(), resolution in resolutions()) {
         let environments = build(&specs);
-        let failed: BTreeMap<RequestKey, _> =
+        let failed: BTreeMap<Lookup, _> =
             resolution.keys().map(|key| (key.clone(), Err(broken()))).collect();
         let change = lock(&environments, &settings(), &old, &failed);
         for (id, environment) in &environments {
@@ -161,9 +161,9 @@ proptest! {
             let mut answer = index("one", &["linux/amd64"]);
             if let Some(known) = &request.known {
                 answer.digest = known.clone();
-                answer.platforms = None;
+                answer.evidence = None;
             }
-            (request.key(), Ok(answer))
+            (request.lookup.clone(), Ok(answer))
         }).collect();
         let change = lock(&environments, &settings(), &old, &answers);
         prop_assert!(change.problems.is_empty(), "{:?}", change.problems);

@@ -61,7 +61,8 @@ const CHANGES: [Change; 17] = [
         edit(world, id, |world| {
             for image in world.lockfile(id).images.values_mut() {
                 let (digest, size) = (image.digest.clone(), n * 40);
-                image.platforms = vec![PlatformManifest { platform: "linux/amd64".parse().unwrap(), digest, size }];
+                image.platforms =
+                    vec![PlatformManifest { platform: "linux/amd64".parse().unwrap(), digest, size: Some(size) }];
             }
         });
     }),

@@ -18,7 +18,7 @@ fn sized(world: &mut World, id: &str, image: &str, sizes: &[u64]) {
     let platform = |(index, &size): (usize, &u64)| PlatformManifest {
         platform: format!("linux/arch{index}").parse().unwrap(),
         digest: image.digest.clone(),
-        size,
+        size: Some(size),
     };
     image.platforms = sizes.iter().enumerate().map(platform).collect();
 }
