@@ -301,6 +301,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_asked_is_due_at_once() {
+        let (environments, answer) = world(TAG);
+        let mut memory = Memory::default();
+        memory.found(&Found { resolution: answer, not_asked: 1 });
+        memory.schedule(&environments, &environments.lock);
+        assert_eq!(memory.until_due(), Some(Duration::ZERO));
+        memory.found(&Found::default());
+        memory.schedule(&environments, &environments.lock);
+        assert!(memory.until_due().is_some_and(|wait| !wait.is_zero()));
+    }
+
+    #[test]
     fn what_nobody_asks_for_any_more_is_not_waited_for() {
         let (mut environments, warned) = world(TAG);
         let mut memory = Memory::default();

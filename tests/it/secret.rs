@@ -94,7 +94,7 @@ fn what_cannot_be_a_secret_is_refused_without_the_password() {
         (
             &["hub", "--tenant", "research", "--server", "quay.io/a b", "--username", "robot"],
             b"c4n4ry",
-            "no address of a registry",
+            "not a valid address of a registry",
         ),
         (
             &["Hub_1", "--tenant", "research", "--server", "quay.io", "--username", "robot"],

@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 /// Where Docker Hub's API is.
-const DOCKER_HUB_API: &str = "registry-1.docker.io";
+pub(super) const DOCKER_HUB_API: &str = "registry-1.docker.io";
 
 /// A place where a repository is looked for.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use reqwest::Url;
 use rustls::CertificateError;
 
+use super::endpoint::DOCKER_HUB_API;
 use crate::{
     io::http::{PRIVATE, proxy_named},
     model::{
@@ -88,6 +89,7 @@ impl RegistryError {
         ))
     }
 
+    /// The host asked to be left alone.
     pub(super) fn rate_limited(host: &str, until: Timestamp) -> Self {
         Self::new(Kind::RateLimited, host, format!("rate limited until {until}"))
             .hint("nothing to do: it is asked again then, and the lock stays unchanged; credentials raise the limit at some registries")
@@ -97,7 +99,9 @@ impl RegistryError {
     pub(super) fn transport(host: &str, plain_http: bool, proxy: Option<&Url>, error: &reqwest::Error) -> Self {
         let innermost = root(error);
         match proxy {
-            Some(proxy) if innermost == "proxy authorization required" => return Self::proxy_login(host, proxy),
+            Some(proxy) if innermost.ends_with("proxy authorization required") => {
+                return Self::proxy_login(host, proxy);
+            }
             Some(proxy) if error.is_connect() => {
                 let message = format!("no connection through the proxy {}: {innermost}", proxy_named(proxy));
                 return Self::new(Kind::Unreachable, host, message)
@@ -147,7 +151,7 @@ impl RegistryError {
     /// As said of a mirror, whose failure is not final, or of the registry itself after a mirror.
     pub(super) fn of_mirror(&self, registry: &str) -> String {
         match self.kind {
-            _ if self.host == registry => format!("the registry {self}"),
+            _ if self.host == registry || self.host == DOCKER_HUB_API => format!("the registry {self}"),
             Kind::NotFound => format!("the mirror {} does not have it: {}", self.host, self.message),
             Kind::Unreachable if self.message == NO_TLS => {
                 format!("mirror {self}; write `http://{}` if the mirror speaks plain http", self.host)

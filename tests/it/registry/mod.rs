@@ -1,6 +1,8 @@
 //! The registry client against a real registry: TLS by a private authority, htpasswd, mirrors.
 
 pub(crate) mod peer;
+mod proxy;
+mod slow;
 
 use larder::{
     io::{
@@ -103,7 +105,7 @@ async fn a_private_registry() {
 
     // Wrong, no and unfit credentials, each told apart from a missing image.
     for (credentials, words) in [
-        (fixed(host, "canary"), "refused or expired"),
+        (fixed(host, "canary"), "invalid or expired credentials"),
         (Fixed(Keyring::default()), "none match"),
         (fixed("127.0.0.1", PASSWORD), "the key `127.0.0.1` does not match"),
     ] {
