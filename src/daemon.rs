@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     controller::{self, Controller},
     io::{
-        cluster::KubeCluster, credentials::StoredCredentials, forge::Forge, repository::Repository, target::AnyTarget,
+        cluster::KubeCluster, credentials::StoredCredentials, forge::Forge, registry::Patience, repository::Repository,
+        target::AnyTarget,
     },
     local,
     model::{
@@ -62,7 +63,7 @@ struct Parts {
 }
 
 impl Config {
-    async fn open(self) -> Result<Parts, Failure> {
+    async fn open(self, patience: Patience) -> Result<Parts, Failure> {
         self.repository.check_keys().await.map_err(Problem::from)?;
         let cluster = match &self.target {
             AnyTarget::Kube(cluster) => Some(cluster.clone()),
@@ -72,6 +73,7 @@ impl Config {
         let options = Options {
             render: render::Options { instance: self.instance },
             lock_mode: self.lock_mode,
+            patience,
             halt_before: self.halt_before,
         };
         let Self { repository, target, forge, interval, .. } = self;
@@ -90,7 +92,7 @@ impl Parts {
 /// # Errors
 /// When the pass cannot start.
 pub async fn once(config: Config, shutdown: &CancellationToken) -> Result<Pass, Failure> {
-    let parts = config.open().await?;
+    let parts = config.open(Patience::WHOLE).await?;
     let (target, commit_statuses, cluster) =
         (parts.world.cluster.clone(), parts.commit_statuses(), parts.cluster.clone());
     let mut controller = Controller::new(parts.world, parts.interval);
@@ -116,7 +118,7 @@ pub async fn once(config: Config, shutdown: &CancellationToken) -> Result<Pass, 
 /// When it cannot start: keys or secrets cannot be read, or a port cannot be had.
 pub async fn run(config: Config, listeners: Listeners, shutdown: &CancellationToken) -> Result<(), Failure> {
     let (target, repository) = (config.target.to_string(), config.repository.clone());
-    let parts = config.open().await?;
+    let parts = config.open(Patience::PASS).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         repository = repository.remote().await,

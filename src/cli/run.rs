@@ -13,7 +13,6 @@ use crate::{
         ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, TargetOptions, WebhookOptions, parse_duration,
     },
     daemon::{self, Config, Listeners},
-    io::registry::Patience,
     model::{
         failure::{Category, Problem},
         plan::{Action, Outcome},
@@ -111,7 +110,6 @@ impl Run {
                 Some(LockModeOption::Branch) => LockMode::Branch,
             },
             interval: self.interval,
-            patience: if self.once { Patience::WHOLE } else { Patience::PASS },
             halt_before: self.halt_before,
         };
         let shutdown = shutdown_on_signal()?;
