@@ -23,6 +23,7 @@ mod lock;
 mod output;
 mod plan;
 mod render;
+mod revisions;
 mod run;
 mod schema;
 mod secret;

@@ -6,10 +6,11 @@ use super::{
     CliError, Exit, Printer,
     audit::{self, AnswerFormat, commit_line},
     output::table,
+    revisions::parse_moment,
 };
 use crate::{
     config::SourceOptions,
-    model::history::State,
+    model::{history::State, name::EnvironmentId},
     pipeline::audit::{Moment, at},
 };
 
@@ -20,13 +21,17 @@ use crate::{
   larder at 2026-11-30T14:00:00Z
   larder at '2 days ago' --repo URL
   larder at v1.2 --output csv             in a tag, a branch, a commit, HEAD~3
+  larder at 2026-11-30 research/geospatial
 
 What looks like a time is one; write refs/tags/2026-11-30 for a tag that does. The state at a time is that of
 the newest commit on the branch (along first parents) that was committed then or earlier.")]
 pub struct At {
     /// When, or in which commit.
-    #[arg(value_name = "TIME|REV", value_parser = audit::parse_moment)]
+    #[arg(value_name = "TIME|REV", value_parser = parse_moment)]
     moment: Moment,
+    /// Only these environments: `tenant/name`.
+    #[arg(value_name = "ENVIRONMENT")]
+    environments: Vec<EnvironmentId>,
     #[command(flatten)]
     source: SourceOptions,
     /// How the state is printed.
@@ -37,7 +42,7 @@ pub struct At {
 impl At {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let (repository, _cache) = audit::repository(self.source)?;
-        write(printer, &at(&repository, self.moment).await?, self.output);
+        write(printer, &at(&repository, self.moment, self.environments).await?, self.output);
         Ok(Exit::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! What the audit's verbs share: the repository they ask, moments as people write them, tables as CSV.
+//! What the audit's commands share: the repository they read, and answers as text and CSV.
 
 use std::{
     borrow::Cow,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use jiff::{Span, Timestamp, Zoned, civil, tz::TimeZone};
+use jiff::Timestamp;
 
 use super::{CliError, Printer, session};
 use crate::{
@@ -17,7 +17,6 @@ use crate::{
         history::{CommitInfo, CommitTime},
         text::one_line,
     },
-    pipeline::audit::Moment,
 };
 
 /// How an answer is printed.
@@ -54,95 +53,18 @@ fn local_repository(start: &Path) -> Result<(PathBuf, Option<String>), CliError>
     Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
 }
 
-/// Which end of a day a date means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Edge {
-    /// Its first second.
-    First,
-    /// Its last second.
-    Last,
-}
-
-/// `--since`: a date is its first second.
-pub fn parse_since(text: &str) -> Result<i64, String> {
-    parse_time(text, &Zoned::now(), Edge::First)
-}
-
-/// `--until`: a date is its last second.
-pub fn parse_until(text: &str) -> Result<i64, String> {
-    parse_time(text, &Zoned::now(), Edge::Last)
-}
-
-/// `TIME|REV`: what looks like no time is a revision. A date is its last second.
-pub fn parse_moment(text: &str) -> Result<Moment, String> {
-    Ok(moment(text, &Zoned::now()))
-}
-
-fn moment(text: &str, now: &Zoned) -> Moment {
-    parse_time(text, now, Edge::Last).map_or_else(|_| Moment::Revision(text.to_owned()), Moment::Time)
-}
-
-/// A time in seconds since 1970 (UTC): RFC 3339; a date, or a date and a time of the day, in the local time zone; `now`,
-/// `today`, `yesterday`; `2 days ago`.
-fn parse_time(text: &str, now: &Zoned, edge: Edge) -> Result<i64, String> {
-    let wrong = || {
-        "a time such as 2026-11-30, 2026-11-30T14:00, 2026-11-30T14:00:00Z, `yesterday` or `2 days ago` is expected"
-            .to_owned()
-    };
-    let text = text.trim();
-    if text == "now" {
-        return Ok(now.timestamp().as_second());
-    }
-    if let Some(span) = text.strip_suffix("ago") {
-        let span: Span = span.trim().parse().map_err(|_| wrong())?;
-        return now.checked_sub(span).map(|then| then.timestamp().as_second()).map_err(|_| wrong());
-    }
-    let day = match text {
-        "today" => Some(now.date()),
-        "yesterday" => now.date().yesterday().ok(),
-        // Without dashes it would be the beginning of a commit's id just as well.
-        _ if text.len() == 10 && text.contains('-') => text.parse::<civil::Date>().ok(),
-        _ => None,
-    };
-    if let Some(day) = day {
-        return of_day(day, now.time_zone(), edge).ok_or_else(wrong);
-    }
-    if !text.contains('-') || !text.contains(':') {
-        return Err(wrong());
-    }
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time.as_second());
-    }
-    let local = text.parse::<civil::DateTime>().and_then(|time| time.to_zoned(now.time_zone().clone()));
-    local.map(|time| time.timestamp().as_second()).map_err(|_| wrong())
-}
-
-fn of_day(day: civil::Date, zone: &TimeZone, edge: Edge) -> Option<i64> {
-    let start = |day: civil::Date| day.to_zoned(zone.clone()).ok().map(|start| start.timestamp().as_second());
-    match edge {
-        Edge::First => start(day),
-        Edge::Last => start(day.tomorrow().ok()?).map(|next| next - 1),
-    }
-}
-
 /// Prints a table as CSV.
 pub fn csv<S: AsRef<str>>(printer: &mut Printer, header: &[&str], rows: impl IntoIterator<Item = Vec<S>>) {
+    csv_row(printer, header);
+    rows.into_iter().for_each(|row| csv_row(printer, &row));
+}
+
+/// Prints one line of CSV.
+pub fn csv_row<S: AsRef<str>>(printer: &mut Printer, row: &[S]) {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    // Writing to memory fails only for rows of unequal length, which show in any test.
-    let write = || -> Result<(), csv::Error> {
-        writer.write_record(header)?;
-        for row in rows {
-            row.iter().try_for_each(|cell| writer.write_field(&*harmless(cell.as_ref())))?;
-            writer.write_record(None::<&str>)?;
-        }
-        Ok(())
-    };
-    let result = write();
-    let text = writer.into_inner().unwrap_or_default();
-    match result {
-        Ok(()) => printer.text(&String::from_utf8_lossy(&text)),
-        Err(error) => printer.note(&format!("error: this cannot be written as CSV: {error}")),
-    }
+    // Writing to memory does not fail.
+    let _ = writer.write_record(row.iter().map(|cell| harmless(cell.as_ref()).into_owned()));
+    printer.text(&String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()));
 }
 
 /// A cell that no spreadsheet takes for a formula: authors and subjects are whatever somebody committed.
@@ -159,7 +81,12 @@ pub fn held(hold: &Option<String>) -> String {
 
 /// The first digits of a commit, when it was made, and by whom.
 pub fn commit_line(commit: &CommitInfo) -> String {
-    format!("{}  {}  {}", commit.short(), local_time(commit.time), one_line(&commit.author))
+    format!("{}  {}  {}", commit.short(), local_time(commit.time), author(commit))
+}
+
+/// Who wrote a commit, for people.
+pub fn author(commit: &CommitInfo) -> Cow<'_, str> {
+    if commit.author.is_empty() { "(unknown author)".into() } else { one_line(&commit.author) }
 }
 
 /// `2026-11-30 14:03 +0100`, in the time zone of the commit.
@@ -184,38 +111,7 @@ fn offset_text(seconds: i32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jiff::{Timestamp, Zoned, tz::TimeZone};
-
-    use super::{Edge, harmless, moment, parse_time};
-    use crate::pipeline::audit::Moment;
-
-    fn now() -> Zoned {
-        let zone = TimeZone::fixed(jiff::tz::offset(1));
-        "2026-11-30T14:00:00Z".parse::<Timestamp>().unwrap().to_zoned(zone)
-    }
-
-    #[test]
-    fn times_as_people_write_them() {
-        for (text, edge, expected) in [
-            ("2026-11-29", Edge::First, "2026-11-28T23:00:00Z"),
-            ("2026-11-29", Edge::Last, "2026-11-29T22:59:59Z"),
-            ("yesterday", Edge::First, "2026-11-28T23:00:00Z"),
-            ("today", Edge::First, "2026-11-29T23:00:00Z"),
-            ("now", Edge::Last, "2026-11-30T14:00:00Z"),
-            ("2026-11-29T10:00:01Z", Edge::Last, "2026-11-29T10:00:01Z"),
-            ("2026-11-29T10:00:00+02:00", Edge::Last, "2026-11-29T08:00:00Z"),
-            ("2026-11-29 10:00", Edge::Last, "2026-11-29T09:00:00Z"),
-            ("2 days ago", Edge::Last, "2026-11-28T14:00:00Z"),
-            ("1 week 1h ago", Edge::Last, "2026-11-23T13:00:00Z"),
-        ] {
-            let found = parse_time(text, &now(), edge).unwrap();
-            assert_eq!(Timestamp::from_second(found).unwrap().to_string(), expected, "{text}");
-        }
-        for text in ["", "main", "20261129", "abcdef0123", "HEAD~3", "v1-2026:x", "2026-13-01", "ago", "v1.0-rc"] {
-            assert!(parse_time(text, &now(), Edge::Last).is_err(), "{text}");
-            assert_eq!(moment(text, &now()), Moment::Revision(text.to_owned()));
-        }
-    }
+    use super::harmless;
 
     #[test]
     fn cells_and_lines_hold_nothing_that_acts() {

@@ -12,7 +12,6 @@ use crate::{
     model::{
         history::{Blame as Answer, BlameRow},
         name::EnvironmentId,
-        text::one_line,
     },
     pipeline::audit::blame,
 };
@@ -71,7 +70,7 @@ fn csv_row(row: &BlameRow) -> Vec<String> {
 fn text_row(row: &BlameRow) -> Vec<String> {
     let unknown = || ["-".to_owned(), "before the history that is here".to_owned(), "-".to_owned()];
     let commit = row.since.as_ref().map_or_else(unknown, |since| {
-        [since.short().to_owned(), audit::local_time(since.time), one_line(&since.author).into_owned()]
+        [since.short().to_owned(), audit::local_time(since.time), audit::author(since).into_owned()]
     });
     let locked = [row.image.to_string(), row.reference.to_string(), row.digest.short().to_owned()];
     locked.into_iter().chain(commit).chain([audit::held(&row.hold)]).collect()

@@ -6,10 +6,14 @@ use super::{
     CliError, Exit, Printer,
     audit::{self, AnswerFormat, commit_line},
     history::sides,
+    revisions::{Range, parse_moment},
 };
 use crate::{
     config::SourceOptions,
-    model::history::Difference,
+    model::{
+        failure::{Category, Problem},
+        history::Difference,
+    },
     pipeline::audit::{Moment, diff},
     stages::lock,
 };
@@ -17,16 +21,17 @@ use crate::{
 /// Show which images moved in the lock between two commits or times
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder diff HEAD~10 HEAD
+  larder diff HEAD~10                        from there to the newest commit
+  larder diff HEAD~10..HEAD~5                the same as: larder diff HEAD~10 HEAD~5
   larder diff 2026-11-01 2026-11-30          from the end of one day to the end of another
   larder diff v1.1 v1.2 --repo URL --output csv")]
 pub struct Diff {
-    /// The commit that is compared from, or a time.
-    #[arg(value_name = "REV|TIME", value_parser = audit::parse_moment)]
-    from: Moment,
-    /// The commit that is compared to, or a time.
-    #[arg(value_name = "REV|TIME", value_parser = audit::parse_moment)]
-    to: Moment,
+    /// The commit or time that is compared from; or two of them, as `A..B`.
+    #[arg(value_name = "REV|TIME")]
+    from: Range,
+    /// The commit or time that is compared to; by default the newest commit.
+    #[arg(value_name = "REV|TIME", value_parser = parse_moment)]
+    to: Option<Moment>,
     #[command(flatten)]
     source: SourceOptions,
     /// How the difference is printed.
@@ -36,10 +41,21 @@ pub struct Diff {
 
 impl Diff {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
+        let Range { from: Some(from), to, is_whole } = self.from else {
+            return Err(usage("the revision that is compared from is missing", "write `A..B`"));
+        };
+        if is_whole && self.to.is_some() {
+            return Err(usage("`A..B` is two revisions, and a third one is given", "write `A..B` or `A B`"));
+        }
+        let to = to.or(self.to).unwrap_or_else(Moment::newest);
         let (repository, _cache) = audit::repository(self.source)?;
-        write(printer, &diff(&repository, self.from, self.to).await?, self.output);
+        write(printer, &diff(&repository, from, to).await?, self.output);
         Ok(Exit::Success)
     }
+}
+
+fn usage(message: &str, hint: &str) -> CliError {
+    Problem::new(Category::Git, message).hint(hint).into()
 }
 
 const CSV: [&str; 6] = ["environment", "image", "old_reference", "old_digest", "new_reference", "new_digest"];

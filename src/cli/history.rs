@@ -1,19 +1,21 @@
 //! `larder history`: what moved, when, in which commit; from Git alone.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use clap::Args;
 
 use super::{
     CliError, Exit, Printer,
     audit::{self, AnswerFormat, commit_line},
+    revisions::{parse_since, parse_until},
     session,
 };
 use crate::{
     config::SourceOptions,
+    io::repository::Repository,
     model::{
-        history::History as Answer,
-        lock::Previous,
+        history::{CommitFilter, HistoryEntry},
+        lock::{HoldChange, Move, Previous},
         name::{EnvironmentId, Name},
     },
     pipeline::audit::{HistoryQuery, history},
@@ -39,10 +41,10 @@ pub struct History {
     #[arg(long, value_name = "NAME")]
     image: Option<Name>,
     /// Only what was committed at this time or later.
-    #[arg(long, value_name = "TIME", value_parser = audit::parse_since, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_since, allow_hyphen_values = true)]
     since: Option<i64>,
     /// Only what was committed at this time or earlier.
-    #[arg(long, value_name = "TIME", value_parser = audit::parse_until, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_until, allow_hyphen_values = true)]
     until: Option<i64>,
     /// Only commits whose author, `Name <address>`, has this in it; capitals or not.
     #[arg(long, value_name = "TEXT")]
@@ -67,12 +69,10 @@ impl History {
         let query = HistoryQuery {
             environment: self.environment,
             image: self.image,
-            author: self.author,
-            since: self.since,
-            until: self.until,
+            commits: CommitFilter { since: self.since, until: self.until, author: self.author },
             limit: Some(self.limit).filter(|limit| *limit > 0),
         };
-        write(printer, &history(&repository, query).await?, self.output, &nothing);
+        write(printer, &repository, query, self.output, &nothing).await?;
         Ok(Exit::Success)
     }
 }
@@ -81,32 +81,54 @@ impl History {
 pub async fn print(printer: &mut Printer, source: &SourceOptions, limit: usize) -> Result<(), CliError> {
     let (repository, _cache) = session::repository(source)?;
     let query = HistoryQuery { limit: Some(limit), ..HistoryQuery::default() };
-    write(printer, &history(&repository, query).await?, AnswerFormat::Text, "nothing has been locked yet");
+    write(printer, &repository, query, AnswerFormat::Text, "nothing has been locked yet").await
+}
+
+/// Prints each commit as it is read: there may be many of them.
+async fn write(
+    printer: &mut Printer,
+    repository: &Arc<Repository>,
+    query: HistoryQuery,
+    output: AnswerFormat,
+    nothing: &str,
+) -> Result<(), CliError> {
+    let mut count = 0;
+    match output {
+        AnswerFormat::Text => {}
+        AnswerFormat::Csv => audit::csv_row(printer, &HEADER),
+        AnswerFormat::Json => printer.text("{\n  \"entries\": ["),
+    }
+    let problems = history(repository, query, &mut |entry| {
+        match output {
+            AnswerFormat::Text => printer.text(&text(&entry)),
+            AnswerFormat::Csv => rows(&entry).iter().for_each(|row| audit::csv_row(printer, row)),
+            AnswerFormat::Json => printer.json_item(&entry, count == 0),
+        }
+        count += 1;
+    })
+    .await?;
+    match output {
+        AnswerFormat::Json => {
+            printer.text(if count == 0 { "]" } else { "\n  ]" });
+            if !problems.is_empty() {
+                printer.text(",\n  \"problems\": [");
+                problems.iter().enumerate().for_each(|(at, problem)| printer.json_item(problem, at == 0));
+                printer.text("\n  ]");
+            }
+            printer.text("\n}\n");
+            return Ok(());
+        }
+        AnswerFormat::Text if count == 0 => printer.note(nothing),
+        AnswerFormat::Text | AnswerFormat::Csv => {}
+    }
+    problems.iter().for_each(|problem| printer.warning(problem));
     Ok(())
 }
 
-fn write(printer: &mut Printer, history: &Answer, output: AnswerFormat, nothing: &str) {
-    match output {
-        AnswerFormat::Json => return printer.json(history),
-        AnswerFormat::Csv => audit::csv(printer, &HEADER, rows(history)),
-        AnswerFormat::Text => {
-            let mut text = String::new();
-            for entry in &history.entries {
-                text += &format!("{}\n", commit_line(&entry.commit));
-                for moved in &entry.moves {
-                    text += &format!("            {}\n", lock::describe(moved));
-                }
-                for hold in &entry.holds {
-                    text += &format!("            {}\n", lock::describe_hold(hold));
-                }
-            }
-            printer.text(&text);
-            if history.entries.is_empty() {
-                printer.note(nothing);
-            }
-        }
-    }
-    history.problems.iter().for_each(|problem| printer.warning(problem));
+fn text(entry: &HistoryEntry) -> String {
+    let moves = entry.moves.iter().map(lock::describe);
+    let lines = moves.chain(entry.holds.iter().map(lock::describe_hold)).map(|line| format!("            {line}\n"));
+    format!("{}\n{}", commit_line(&entry.commit), lines.collect::<String>())
 }
 
 const HEADER: [&str; 12] = [
@@ -124,20 +146,19 @@ const HEADER: [&str; 12] = [
     "hold",
 ];
 
-fn rows(history: &Answer) -> impl Iterator<Item = Vec<Cow<'_, str>>> {
-    history.entries.iter().flat_map(|entry| {
-        let commit = &entry.commit;
-        let time = audit::utc_time(commit.time);
-        lock::images(&entry.moves, &entry.holds).into_iter().map(move |(moved, hold)| {
-            let mut row: Vec<Cow<'_, str>> = vec![(&*commit.id).into(), time.clone().into(), (&*commit.author).into()];
-            row.extend([Cow::from(&*commit.committer), (&*commit.subject).into()]);
-            row.extend([moved.environment.to_string(), moved.image.to_string()].map(Cow::from));
-            row.extend(sides(&moved.old).map(Cow::from));
-            row.extend(sides(&moved.new).map(Cow::from));
-            row.push(hold.map_or("", |hold| hold.reason.as_deref().unwrap_or("none")).into());
-            row
-        })
-    })
+fn rows(entry: &HistoryEntry) -> Vec<Vec<Cow<'_, str>>> {
+    let commit = &entry.commit;
+    let time = audit::utc_time(commit.time);
+    let row = |(moved, hold): (Cow<'_, Move>, Option<&HoldChange>)| {
+        let mut row: Vec<Cow<'_, str>> = vec![(&*commit.id).into(), time.clone().into(), (&*commit.author).into()];
+        row.extend([Cow::from(&*commit.committer), (&*commit.subject).into()]);
+        row.extend([moved.environment.to_string(), moved.image.to_string()].map(Cow::from));
+        row.extend(sides(&moved.old).map(Cow::from));
+        row.extend(sides(&moved.new).map(Cow::from));
+        row.push(hold.map_or_else(String::new, lock::hold_value).into());
+        row
+    };
+    lock::images(&entry.moves, &entry.holds).into_iter().map(row).collect()
 }
 
 /// Reference and digest of one side of a move, empty where there is none.

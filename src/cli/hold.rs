@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{CliError, Exit, Printer, audit, session};
+use super::{CliError, Exit, Printer, revisions::parse_moment, session};
 use crate::{
     config::{OutputFormat, SourceOptions},
     io::git,
@@ -64,7 +64,7 @@ pub struct Rollback {
     #[command(flatten)]
     images: Images,
     /// When, or in which commit.
-    #[arg(long, value_name = "TIME|REV", value_parser = audit::parse_moment)]
+    #[arg(long, value_name = "TIME|REV", value_parser = parse_moment)]
     to: Moment,
     /// Why; by default that it was rolled back, and to which commit.
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]

@@ -75,6 +75,17 @@ impl Printer {
         }
     }
 
+    /// A value as an item of a JSON array that is printed piece by piece, two levels deep.
+    pub fn json_item(&mut self, value: &impl Serialize, is_first: bool) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => {
+                let comma = if is_first { "" } else { "," };
+                self.text(&format!("{comma}\n    {}", text.replace('\n', "\n    ")));
+            }
+            Err(error) => self.lost = self.lost.take().or_else(|| Some(error.into())),
+        }
+    }
+
     /// A unified diff, coloured on a terminal.
     pub fn diff(&mut self, diff: &str) {
         if !self.color_out {

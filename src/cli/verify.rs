@@ -8,6 +8,7 @@ use super::{
     CliError, Exit, Printer,
     audit::{self, AnswerFormat},
     output::table,
+    revisions::Range,
 };
 use crate::{
     config::SourceOptions,
@@ -29,10 +30,10 @@ use crate::{
 The files hold public SSH keys in the form of OpenSSH's allowed signers: a line is `NAME ssh-ed25519 AAAA…`.
 Exit code: 0 when all is well, 1 otherwise.")]
 pub struct Verify {
-    /// Which commits, along first parents: those after the first revision up to the second one. Without it all, from
-    /// the first that records its manifests.
-    #[arg(value_name = "REV..REV", value_parser = parse_range)]
-    range: Option<(Option<String>, Option<String>)>,
+    /// Which commits, along first parents: those after the first revision or time up to the second one; `A` alone is
+    /// short for `A..`. Without it all, from the first that records its manifests.
+    #[arg(value_name = "REV..REV")]
+    range: Option<Range>,
     /// The controllers' public keys.
     #[arg(long, value_name = "FILE")]
     controllers: PathBuf,
@@ -49,19 +50,10 @@ pub struct Verify {
     output: AnswerFormat,
 }
 
-/// `A..B`, `A..`, `..B`.
-fn parse_range(text: &str) -> Result<(Option<String>, Option<String>), String> {
-    let part = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    match text.split_once("..") {
-        Some((from, to)) if !to.starts_with('.') => Ok((part(from), part(to))),
-        _ => Err("REV..REV is expected; one of the two can be left out".to_owned()),
-    }
-}
-
 impl Verify {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let whole = self.range.is_some();
-        let (from, to) = self.range.unwrap_or_default();
+        let (from, to) = self.range.map_or((None, None), |range| (range.from, range.to));
         let has_start = from.is_some();
         let options = Options {
             from,
@@ -136,18 +128,4 @@ fn text_row(verified: &VerifiedCommit) -> Vec<String> {
 
 fn signer(verified: &VerifiedCommit) -> (String, String) {
     verified.signed_by.as_ref().map(|signer| (signer.name.clone(), signer.key.clone())).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_range;
-
-    #[test]
-    fn ranges() {
-        let range = |from: Option<&str>, to: Option<&str>| Ok((from.map(str::to_owned), to.map(str::to_owned)));
-        assert_eq!(parse_range("a..b"), range(Some("a"), Some("b")));
-        assert_eq!(parse_range("v1.0.."), range(Some("v1.0"), None));
-        assert_eq!(parse_range("..HEAD"), range(None, Some("HEAD")));
-        assert!(parse_range("main").is_err() && parse_range("a...b").is_err());
-    }
 }

@@ -14,18 +14,21 @@ use crate::{
     stages::audit::Wanted,
 };
 
-/// Show which environments were locked to a digest, from when to when
+/// Show which environments were locked to an image, from when to when
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder who-ran sha256:4f2a91c07be3
   larder who-ran 4f2a91c07be3 --repo URL --output csv
+  larder who-ran ghcr.io/dask/dask:2026.10.0      whatever this reference was resolved to
+  larder who-ran ghcr.io/dask/dask                every reference of this repository
 
-The digest is that of an image as it was locked (its index, where it has one) or of one platform's manifest.
+A digest is that of an image as it was locked (its index, where it has one) or of one platform's manifest.
 
 Exit code 0: it was locked somewhere. 1: it never was, as far as the history that is here goes.")]
 pub struct WhoRan {
-    /// The digest, or so many of its first digits that there is only one.
-    digest: Wanted,
+    /// A digest, or so many of its first digits that there is only one; a reference; or a repository.
+    #[arg(value_name = "DIGEST|IMAGE")]
+    wanted: Wanted,
     #[command(flatten)]
     source: SourceOptions,
     /// How the answer is printed.
@@ -36,7 +39,7 @@ pub struct WhoRan {
 impl WhoRan {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         let (repository, _cache) = audit::repository(self.source)?;
-        let answer = who_ran(&repository, self.digest).await?;
+        let answer = who_ran(&repository, self.wanted).await?;
         write(printer, &answer, self.output);
         Ok(if answer.spans.is_empty() { Exit::Failure } else { Exit::Success })
     }
@@ -63,7 +66,10 @@ fn write(printer: &mut Printer, answer: &Answer, output: AnswerFormat) {
         AnswerFormat::Text if answer.spans.is_empty() => printer.note("no environment was ever locked to it"),
         AnswerFormat::Text => {
             let rows: Vec<_> = answer.spans.iter().map(text_row).collect();
-            printer.text(&table(&["ENVIRONMENT", "IMAGE", "REFERENCE", "FROM", "COMMIT", "TO", "COMMIT"], &rows));
+            printer.text(&table(
+                &["ENVIRONMENT", "IMAGE", "REFERENCE", "DIGEST", "FROM", "COMMIT", "TO", "COMMIT"],
+                &rows,
+            ));
             if let Some(digest) = &answer.digest {
                 printer.note(&format!("{digest}"));
             }
@@ -91,7 +97,11 @@ fn text_row(span: &Span) -> Vec<String> {
         )
     };
     let platform = span.platform.as_ref().map_or_else(String::new, |platform| format!(" ({platform})"));
-    let place =
-        [span.environment.to_string(), span.image.to_string(), format!("{}{platform}", span.reference)].into_iter();
-    place.chain(commit(&span.from, "earlier than is here")).chain(commit(&span.to, "still")).collect()
+    let place = [span.environment.to_string(), span.image.to_string(), format!("{}{platform}", span.reference)];
+    place
+        .into_iter()
+        .chain([span.digest.short().to_owned()])
+        .chain(commit(&span.from, "earlier than is here"))
+        .chain(commit(&span.to, "still"))
+        .collect()
 }

@@ -242,6 +242,22 @@ impl Repository {
         Ok(found.tip)
     }
 
+    /// The commit that is checked out without a branch in a repository on this machine, as in CI, where none is configured:
+    /// enough to read its history.
+    ///
+    /// # Errors
+    /// [`GitError`].
+    pub fn detached(&self) -> Result<Option<CommitId>, GitError> {
+        match &self.address {
+            Address::Local(folder) if self.options.branch.is_none() => {
+                let repository = local::open(&self.options, folder)?;
+                let head = repository.head().map_err(|error| local::corrupt(&self.options, &error))?;
+                Ok(head.is_detached().then(|| head.id()).flatten().map(|id| CommitId(id.detach())))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The commit that a revision names: for a repository on this machine whatever Git understands (`main`, `HEAD~1`,
     /// `v1`, the beginning of a hash), for another one a commit's whole hash or a branch.
     ///

@@ -121,8 +121,15 @@ impl Repository {
         &self,
         read: impl FnOnce(&Ledger) -> Result<T, GitError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let from = self.commit().await?;
-        Ok(self.blocking(move |repository| read(&repository.ledger(&from)?)).await?)
+        let from = match self.blocking(|repository| repository.detached()).await? {
+            Some(head) => head,
+            None => self.commit().await?,
+        };
+        let read = move |repository: &mut git::Repository| {
+            let ledger = repository.ledger(&from)?;
+            read(&ledger).map_err(|error| ledger.explain(error))
+        };
+        Ok(self.blocking(read).await?)
     }
 
     /// The changes of some lockfiles in the latest `limit` commits below `tip`. See [`git::Repository::trace`].

@@ -18,7 +18,7 @@ use super::{
 pub struct CommitInfo {
     /// 40 hexadecimal digits.
     pub id: String,
-    /// Who wrote it: `Name <address>`.
+    /// Who wrote it: `Name <address>`; empty when the commit does not say it in a form that Git reads.
     pub author: String,
     /// Who committed it: `Name <address>`.
     pub committer: String,
@@ -32,6 +32,35 @@ impl CommitInfo {
     /// The first digits of its id, for people.
     pub fn short(&self) -> &str {
         self.id.get(..10).unwrap_or(&self.id)
+    }
+}
+
+/// Which commits are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct CommitFilter {
+    /// Only those committed then or later, in seconds since 1970 (UTC).
+    pub since: Option<i64>,
+    /// Only those committed then or earlier, in seconds since 1970 (UTC).
+    pub until: Option<i64>,
+    /// Only those whose author, `Name <address>`, contains this; capitals or not.
+    pub author: Option<String>,
+}
+
+impl CommitFilter {
+    /// Whether a commit of that time may be wanted.
+    pub fn covers_time(&self, seconds: i64) -> bool {
+        self.since.is_none_or(|since| seconds >= since) && self.until.is_none_or(|until| seconds <= until)
+    }
+
+    /// Whether a commit of that author may be wanted.
+    pub fn covers_author(&self, author: &str) -> bool {
+        let contains = |wanted: &String| author.to_lowercase().contains(&wanted.to_lowercase());
+        self.author.as_ref().is_none_or(contains)
+    }
+
+    /// Whether this commit is wanted.
+    pub fn covers(&self, commit: &CommitInfo) -> bool {
+        self.covers_time(commit.time.seconds) && self.covers_author(&commit.author)
     }
 }
 
@@ -99,17 +128,6 @@ pub struct HistoryEntry {
     /// Holds that were set, changed or taken away, in the same order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<HoldChange>,
-}
-
-/// What the lock's commits moved.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct History {
-    /// Commits in the order in which they were given, without those that moved nothing.
-    pub entries: Vec<HistoryEntry>,
-    /// Lockfiles of the past that cannot be read; they were passed over.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<Problem>,
 }
 
 /// What an image of an environment was locked to in one commit.

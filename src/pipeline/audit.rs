@@ -1,6 +1,6 @@
 //! Auditors' questions, answered from the history of the environment repository alone.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::ops::ControlFlow;
 
 use crate::{
     io::{
@@ -10,16 +10,20 @@ use crate::{
     model::{
         digest::Digest,
         failure::{Category, Failure, Problem},
-        history::{Blame, CommitInfo, Difference, History, State, WalkEnd, WhoRan},
+        history::{Blame, CommitFilter, CommitInfo, Difference, HistoryEntry, State, WalkEnd, WhoRan},
         lock::Lockfile,
         name::{EnvironmentId, Name},
     },
     stages::{
         audit::{self, Blamer, Spans, Wanted},
-        history::{self, Filter},
-        lockfile,
+        history::{Filter, Reader},
+        load::suggest::closest,
+        lockfile::{self, environment_of},
     },
 };
+
+/// How many commits wait to be shown at most.
+const WAITING: usize = 256;
 
 /// Which moves are wanted.
 #[derive(Clone, Debug, Default)]
@@ -28,12 +32,8 @@ pub struct HistoryQuery {
     pub environment: Option<EnvironmentId>,
     /// Only those of images with this name.
     pub image: Option<Name>,
-    /// Only those whose author has this in `Name <address>`; capitals or not.
-    pub author: Option<String>,
-    /// Only those committed then or later, in seconds since 1970 (UTC).
-    pub since: Option<i64>,
-    /// Only those committed then or earlier, in seconds since 1970 (UTC).
-    pub until: Option<i64>,
+    /// Only those of these commits.
+    pub commits: CommitFilter,
     /// At most so many commits; none: all.
     pub limit: Option<usize>,
 }
@@ -47,43 +47,105 @@ pub enum Moment {
     Revision(String),
 }
 
-/// What moved, newest first.
-///
-/// # Errors
-/// When the history cannot be read.
-pub async fn history(repository: &Arc<Repository>, wanted: HistoryQuery) -> Result<History, Failure> {
-    let read = move |ledger: &Ledger| {
-        let HistoryQuery { environment, image, author, since, until, limit } = wanted;
-        let query =
-            Query { path: environment.as_ref().map(EnvironmentId::lock_path), since, until, author, holding: None };
-        let mut reader = history::Reader::new(Filter { environment, image });
-        let limit = limit.unwrap_or(usize::MAX);
-        ledger.walk(&query, &mut |commit| {
-            reader.read(commit);
-            if reader.count() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        Ok(reader.finish())
-    };
-    Ok(repository.ledger(read).await?)
+impl Moment {
+    /// The newest commit of the branch.
+    pub fn newest() -> Self {
+        Self::Revision("HEAD".to_owned())
+    }
 }
 
-/// The whole lock at a moment.
+/// What moved, newest first: `each` gets one commit after the other, and the answer is what is wrong with lockfiles of
+/// the past.
 ///
 /// # Errors
-/// When there is no such commit, or it cannot be read.
-pub async fn at(repository: &Arc<Repository>, moment: Moment) -> Result<State, Failure> {
-    let read = move |ledger: &Ledger| match find(ledger, &moment)? {
-        Some(commit) => ledger.between(None, &commit).map(|files| Some(audit::state(commit, &files))),
-        None => Ok(None),
+/// When the history cannot be read, or has never had the environment.
+pub async fn history(
+    repository: &Repository,
+    wanted: HistoryQuery,
+    each: &mut dyn FnMut(HistoryEntry),
+) -> Result<Vec<Problem>, Failure> {
+    let (sender, mut entries) = tokio::sync::mpsc::channel(WAITING);
+    let read = move |ledger: &Ledger| -> Result<Result<Vec<Problem>, Failure>, GitError> {
+        if let Some(unknown) =
+            wanted.environment.as_ref().map(|id| known(ledger, id)).transpose()?.and_then(Result::err)
+        {
+            return Ok(Err(unknown));
+        }
+        read_history(ledger, wanted, &mut |entry| match sender.blocking_send(entry) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        })
+        .map(Ok)
     };
-    repository.ledger(read).await?.ok_or_else(too_early)
+    let show = async {
+        while let Some(entry) = entries.recv().await {
+            each(entry);
+        }
+    };
+    let (problems, ()) = tokio::join!(repository.ledger(read), show);
+    problems?
+}
+
+fn read_history(
+    ledger: &Ledger,
+    HistoryQuery { environment, image, commits, limit }: HistoryQuery,
+    each: &mut (dyn FnMut(HistoryEntry) -> ControlFlow<()> + Send),
+) -> Result<Vec<Problem>, GitError> {
+    let limit = limit.unwrap_or(usize::MAX);
+    let path = environment.as_ref().map(EnvironmentId::lock_path);
+    let filter = Filter { environment, image, commits: commits.clone() };
+    let mut reader = Reader::new(filter.clone());
+    let mut shown = 0;
+    ledger.walk(&Query { path: path.clone(), commits, holding: None }, &mut |commit| {
+        reader.read(commit);
+        if reader.has_gaps() {
+            return ControlFlow::Break(());
+        }
+        for entry in reader.take() {
+            each(entry)?;
+            shown += 1;
+        }
+        if shown < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    if !reader.has_gaps() {
+        return Ok(reader.finish().1);
+    }
+    // What a commit changed is told by the last lockfile before it that can be read, whoever made that one, and when.
+    let mut reader = Reader::new(filter);
+    ledger.walk(&Query { path, ..Query::default() }, &mut |commit| {
+        reader.read(commit);
+        ControlFlow::Continue(())
+    })?;
+    let (entries, problems) = reader.finish();
+    // Those that were shown were compared without a gap.
+    let _ = entries.into_iter().take(limit).skip(shown).try_for_each(each);
+    Ok(problems)
+}
+
+/// The lock at a moment: of these environments, or of all if none is named.
+///
+/// # Errors
+/// When there is no such commit, it cannot be read, or the history has never had one of the environments.
+pub async fn at(repository: &Repository, moment: Moment, only: Vec<EnvironmentId>) -> Result<State, Failure> {
+    let read = move |ledger: &Ledger| -> Result<Result<State, Failure>, GitError> {
+        for id in &only {
+            if let Err(unknown) = known(ledger, id)? {
+                return Ok(Err(unknown));
+            }
+        }
+        let Some(commit) = find(ledger, &moment)? else { return Ok(Err(too_early())) };
+        let mut files = ledger.between(None, &commit)?;
+        files.retain(|file| only.is_empty() || environment_of(&file.path).is_some_and(|id| only.contains(&id)));
+        Ok(Ok(audit::state(commit, &files)))
+    };
+    repository.ledger(read).await?
 }
 
 /// What moved between two moments, whichever is older.
 ///
 /// # Errors
 /// When there is no such commit, or it cannot be read.
-pub async fn diff(repository: &Arc<Repository>, from: Moment, to: Moment) -> Result<Difference, Failure> {
+pub async fn diff(repository: &Repository, from: Moment, to: Moment) -> Result<Difference, Failure> {
     let read = move |ledger: &Ledger| {
         let (Some(from), Some(to)) = (find(ledger, &from)?, find(ledger, &to)?) else {
             return Ok(None);
@@ -98,11 +160,11 @@ pub async fn diff(repository: &Arc<Repository>, from: Moment, to: Moment) -> Res
 ///
 /// # Errors
 /// When the environment has no lockfile at the branch's tip, or one that cannot be read.
-pub async fn blame(repository: &Arc<Repository>, environment: EnvironmentId) -> Result<Blame, Failure> {
+pub async fn blame(repository: &Repository, environment: EnvironmentId) -> Result<Blame, Failure> {
     let path = environment.lock_path();
     let read = move |ledger: &Ledger| -> Result<Result<Blame, Failure>, GitError> {
         let Some(present) = ledger.file(&path)? else {
-            return Ok(Err(not_locked(&environment)));
+            return Ok(Err(known(ledger, &environment)?.err().unwrap_or_else(|| not_locked(&environment))));
         };
         let present: Lockfile = match lockfile::parse(&path, &present) {
             Ok(present) => present,
@@ -116,17 +178,18 @@ pub async fn blame(repository: &Arc<Repository>, environment: EnvironmentId) -> 
     repository.ledger(read).await?
 }
 
-/// Where a digest was locked, from when to when.
+/// Where an image was locked, from when to when.
 ///
 /// # Errors
 /// When several digests begin like the one that is asked for, or the history cannot be read.
-pub async fn who_ran(repository: &Arc<Repository>, wanted: Wanted) -> Result<WhoRan, Failure> {
+pub async fn who_ran(repository: &Repository, wanted: Wanted) -> Result<WhoRan, Failure> {
     let read = move |ledger: &Ledger| {
         let mut spans = Spans::new(wanted.clone());
-        let mut end = ledger.walk(&Query { holding: Some(wanted.to_string()), ..Query::default() }, &mut |commit| {
-            spans.read(&commit);
-            ControlFlow::Continue(())
-        })?;
+        let mut end =
+            ledger.walk(&Query { holding: Some(wanted.text().to_owned()), ..Query::default() }, &mut |commit| {
+                spans.read(&commit);
+                ControlFlow::Continue(())
+            })?;
         // Until when the digest was locked is told by the first lockfile after it that can be read.
         if spans.has_gaps() {
             spans = Spans::new(wanted);
@@ -137,11 +200,12 @@ pub async fn who_ran(repository: &Arc<Repository>, wanted: Wanted) -> Result<Who
         }
         let tip = ledger.tip()?;
         let files = if end == WalkEnd::Cut { ledger.between(None, &tip)? } else { Vec::new() };
-        Ok(spans.finish(end, &audit::state(tip, &files)))
+        Ok(spans.finish(end, &files))
     };
     repository.ledger(read).await?.map_err(|found| ambiguous(&found))
 }
 
+/// The commit at a moment; none when all that are here are younger.
 pub(super) fn find(ledger: &Ledger, moment: &Moment) -> Result<Option<CommitInfo>, GitError> {
     match moment {
         Moment::Time(seconds) => ledger.at(*seconds),
@@ -150,9 +214,36 @@ pub(super) fn find(ledger: &Ledger, moment: &Moment) -> Result<Option<CommitInfo
 }
 
 pub(super) fn too_early() -> Failure {
-    Problem::new(Category::Git, "no commit that is here is as old as that")
-        .hint("`larder history` shows how far back the history goes; a shallow clone knows only its newest commits")
+    Problem::new(Category::Git, "the history that is here does not go back that far")
+        .hint("`larder history` shows how far it goes; a shallow clone has only the newest commits")
         .into()
+}
+
+/// Whether the environment has a lockfile or a file at the tip, or had a lockfile once.
+fn known(ledger: &Ledger, id: &EnvironmentId) -> Result<Result<(), Failure>, GitError> {
+    let path = id.lock_path();
+    let sources = ["yaml", "yml", "json"].map(|suffix| format!("environments/{id}.{suffix}"));
+    for path in [&path].into_iter().chain(&sources) {
+        if ledger.file(path)?.is_some() {
+            return Ok(Ok(()));
+        }
+    }
+    let mut found = false;
+    ledger.walk(&Query { path: Some(path), ..Query::default() }, &mut |_| {
+        found = true;
+        ControlFlow::Break(())
+    })?;
+    if found {
+        return Ok(Ok(()));
+    }
+    let environments: Vec<String> =
+        ledger.lockfiles()?.iter().filter_map(|path| Some(environment_of(path)?.to_string())).collect();
+    let hint = match closest(&id.to_string(), environments.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => "`larder at HEAD` lists what is locked; names are written `tenant/name`".to_owned(),
+    };
+    let message = format!("{id} has never been locked, as far as the history that is here goes");
+    Ok(Err(Problem::new(Category::Lock, message).hint(hint).into()))
 }
 
 fn not_locked(environment: &EnvironmentId) -> Failure {

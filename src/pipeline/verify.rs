@@ -8,7 +8,10 @@ use std::{
     sync::{Mutex, PoisonError, mpsc},
 };
 
-use super::record;
+use super::{
+    audit::{self, Moment},
+    record,
+};
 use crate::{
     io::{
         git::{GitError, Ledger, LockingCommit, Trust, Trusted, Until, Untrusted},
@@ -28,9 +31,9 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Where to begin: the commit before the first one that is checked; none: where manifests began to be recorded.
-    pub from: Option<String>,
+    pub from: Option<Moment>,
     /// The last commit; none: the branch's tip.
-    pub to: Option<String>,
+    pub to: Option<Moment>,
     /// Whether the first commit of all is where to begin, when `from` is none.
     pub whole: bool,
     /// The controllers' keys.
@@ -51,11 +54,13 @@ fn check(ledger: &Ledger, options: &Options) -> Result<Verification, GitError> {
     let (controllers, people) = (options.controllers.load()?, options.people.load()?);
     controllers.ready()?;
     people.ready()?;
-    let newest = options.to.as_deref().map_or_else(|| ledger.tip(), |to| ledger.revision(to))?;
-    let until = match &options.from {
-        Some(from) => Until::Commit(ledger.revision(from)?),
-        None => Until::Start,
+    let newest = match &options.to {
+        Some(to) => audit::find(ledger, to)?.ok_or_else(|| ledger.no_commit("there is none that is as old as that"))?,
+        None => ledger.tip()?,
     };
+    // At a time before the first commit, all of them are younger.
+    let from = options.from.as_ref().map(|from| audit::find(ledger, from)).transpose()?.flatten();
+    let until = from.map_or(Until::Start, Until::Commit);
     let (end, mut commits) = rendered(|render| {
         let mut judged = Vec::new();
         let end = ledger.lock_commits(&newest, &until, &mut |commit| {

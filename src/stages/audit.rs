@@ -4,12 +4,14 @@ mod blame;
 #[cfg(test)]
 mod tests;
 mod trailers;
+mod wanted;
 mod who_ran;
 
 pub use self::{
     blame::Blamer,
     trailers::Trailers,
-    who_ran::{Spans, Wanted, WantedError},
+    wanted::{Wanted, WantedError},
+    who_ran::Spans,
 };
 
 use super::lockfile::{self, diff, environment_of, in_commit};

@@ -16,7 +16,7 @@ mod placement;
 mod registries;
 pub mod schema;
 mod settings;
-mod suggest;
+pub mod suggest;
 mod text;
 pub mod values;
 pub(super) mod yaml;

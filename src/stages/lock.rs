@@ -11,7 +11,7 @@ pub(crate) mod testing;
 mod tests;
 pub mod verdict;
 
-pub use message::{describe, describe_hold, images, message, with_manifests};
+pub use message::{describe, describe_hold, hold_value, images, message, with_manifests};
 
 use std::collections::BTreeSet;
 

@@ -2,6 +2,8 @@
 
 mod generate;
 mod odd;
+mod random;
+mod unreadable;
 mod verify;
 
 use std::{
@@ -93,8 +95,8 @@ fn what_moved_and_when_is_what_the_trailers_say() {
         "the first commit has 3 images"
     );
 
-    let named = rows(&repository, &["history", "--image", "image-1"]);
-    assert!(!named.is_empty() && named.iter().all(|row| row["image"] == "image-1"));
+    let named = rows(&repository, &["history", "--image", "image 1"]);
+    assert!(!named.is_empty() && named.iter().all(|row| row["image"] == "image 1"));
 }
 
 #[test]
@@ -103,8 +105,8 @@ fn who_brought_what_is_here_is_what_git_finds() {
     let blame = rows(&repository, &["blame", "tenant-03/env-003"]);
     assert_eq!(blame.len(), 3);
     for row in blame {
-        let variables = [("environment", "tenant-03/env-003"), ("digest", row["digest"].as_str())];
-        let expected = guide(&repository, "who brought a digest to an environment", &variables);
+        let variables = [("environment", "tenant-03/env-003"), ("image", row["image"].as_str())];
+        let expected = guide(&repository, "who brought an image its digest", &variables);
         assert_eq!(expected, [format!("{} {}", row["commit"], row["author"])]);
     }
 }

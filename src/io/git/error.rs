@@ -109,6 +109,14 @@ pub enum GitError {
         /// What was found.
         detail: String,
     },
+    /// Objects that are missing because the clone is partial.
+    #[error("{remote} is a partial clone, without an object that is needed: {detail}")]
+    Partial {
+        /// The repository.
+        remote: String,
+        /// What is missing.
+        detail: String,
+    },
     /// Objects that are named by another hash than SHA-1, or references in a form that is not read.
     #[error("{remote} uses {format}, which larder does not support yet")]
     UnsupportedObjectFormat {
@@ -216,7 +224,7 @@ impl GitError {
             Self::Keys { hint, .. } | Self::Signing { hint, .. } => hint.clone(),
             Self::Branch { .. } => "give a branch, such as `--branch main`; tags cannot be followed".into(),
             Self::Revision { .. } => {
-                "give a commit, a branch or a tag; of a repository elsewhere, a branch or a commit's 40 digits; if it is a shallow clone (CI), fetch more history".into()
+                "give a commit, a branch, a tag, or a time such as 2026-11-30 or `2 days ago`; of a repository elsewhere, a branch or a commit's 40 digits; if it is a shallow clone (CI), fetch more history".into()
             }
             Self::Ambiguous { .. } => "say which branch with `--branch`".into(),
             Self::NotFound { .. } => "check the address, and that these credentials may read the repository".into(),
@@ -252,6 +260,9 @@ impl GitError {
             Self::Remote { .. } => "the text comes from the remote; ask its operator if it is not clear".into(),
             Self::Corrupt { .. } => {
                 "run `git fsck` on the repository; a damaged cache of larder can just be removed".into()
+            }
+            Self::Partial { .. } => {
+                "`git fetch --refetch --no-filter` there brings what is missing; or read the remote itself with --repo".into()
             }
             Self::UnsupportedObjectFormat { .. } => {
                 "use a repository with SHA-1 objects and files as references".into()

@@ -1,6 +1,7 @@
 //! Histories: where the commits are, here or in a cache of what was fetched.
 
 mod changes;
+mod commit;
 mod ledger;
 mod lock_commits;
 mod objects;
@@ -26,7 +27,10 @@ use super::{
     local, tree,
 };
 
-use crate::io::walk::{MAX_DEPTH, ROOTS};
+use crate::{
+    io::walk::{MAX_DEPTH, ROOTS},
+    model::history::CommitFilter,
+};
 
 pub use ledger::Ledger;
 pub use lock_commits::{LockingCommit, Until};
@@ -53,21 +57,10 @@ const FILES: usize = 10_000;
 pub struct Query {
     /// Only those that change this lockfile (path from the root of the environment repository); otherwise any.
     pub path: Option<String>,
-    /// Only those committed then or later, in seconds since 1970 (UTC).
-    pub since: Option<i64>,
-    /// Only those committed then or earlier, in seconds since 1970 (UTC).
-    pub until: Option<i64>,
-    /// Only those whose author, `Name <address>`, has this in it; capitals or not.
-    pub author: Option<String>,
+    /// Only these.
+    pub commits: CommitFilter,
     /// Only files that have this text in them, before or after; those in which it may be spelled otherwise too.
     pub holding: Option<String>,
-}
-
-impl Query {
-    /// Whether a commit of that time is wanted.
-    fn covers(&self, seconds: i64) -> bool {
-        self.since.is_none_or(|since| seconds >= since) && self.until.is_none_or(|until| seconds <= until)
-    }
 }
 
 /// Whether `commit` is `tip` or one of the latest commits below it.

@@ -2,7 +2,7 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use super::{Blamer, Spans, Wanted, difference, state};
+use super::{Blamer, Spans, Wanted, difference};
 use crate::{
     model::{
         history::{CommitInfo, CommitTime, FileChange, LockCommit, WalkEnd},
@@ -97,7 +97,7 @@ fn a_digest_has_its_spans() {
         let wanted: Wanted = digest("one").as_str()[..20].parse().unwrap();
         let mut spans = Spans::new(wanted);
         commits(contents).iter().rev().for_each(|commit| spans.read(commit));
-        let answer = spans.finish(WalkEnd::Start, &state(info(9), &[])).unwrap();
+        let answer = spans.finish(WalkEnd::Start, &[]).unwrap();
         let subject = |commit: &Option<CommitInfo>| commit.as_ref().map(|commit| commit.subject.clone());
         let shown = answer.spans.iter().map(|span| {
             let (from, to) = (subject(&span.from).unwrap(), subject(&span.to).unwrap_or_default());
@@ -114,12 +114,14 @@ fn what_was_before_the_history_is_not_guessed() {
     let wanted: Wanted = digest("one").as_str().parse().unwrap();
     let mut spans = Spans::new(wanted.clone());
     spans.read(&all[1]);
-    let answer = spans.finish(WalkEnd::Cut, &state(info(9), &[])).unwrap();
+    let answer = spans.finish(WalkEnd::Cut, &[]).unwrap();
     assert_eq!((answer.spans[0].from.clone(), answer.spans[0].to.clone()), (None, Some(info(1))));
     // It never changed in what is here.
-    let tip = state(info(9), &all[0].files);
-    let answer = Spans::new(wanted).finish(WalkEnd::Cut, &tip).unwrap();
-    assert_eq!((answer.spans.len(), answer.spans[0].from.clone()), (1, None));
+    let platform = words(&["one"]).images.values().next().unwrap().platforms[0].digest.clone();
+    for digest in [wanted, platform.as_str().parse().unwrap()] {
+        let answer = Spans::new(digest).finish(WalkEnd::Cut, &all[0].files).unwrap();
+        assert_eq!((answer.spans.len(), answer.spans[0].from.clone()), (1, None));
+    }
 
     let mut blamer = Blamer::new(id("research/geo"), &words(&["one"]));
     assert_eq!(blamer.read(&commits(&["one", "one"])[1]), ControlFlow::Continue(()));
@@ -136,12 +138,36 @@ fn a_difference_passes_over_what_cannot_be_read() {
 }
 
 #[test]
-fn a_digest_is_wanted_by_its_beginning() {
-    for text in ["abcdef", "sha256:abcdef0123", "sha512:abcdef"] {
-        assert!(text.parse::<Wanted>().is_ok(), "{text}");
+fn an_image_is_found_by_its_reference_or_its_repository() {
+    for (wanted, expected) in
+        [("quay.io/x/a:1", "a 0-1, a 1-2"), ("quay.io/x/a", "a 0-1, a 1-2"), ("quay.io/x/a:2", ""), ("quay.io/x", "")]
+    {
+        let mut spans = Spans::new(wanted.parse().unwrap());
+        commits(&["one two", "three two", "-"]).iter().rev().for_each(|commit| spans.read(commit));
+        let answer = spans.finish(WalkEnd::Start, &[]).unwrap();
+        let subject = |commit: &Option<CommitInfo>| commit.as_ref().map(|commit| commit.subject.clone());
+        let shown = answer.spans.iter().map(|span| {
+            format!("{} {}-{}", span.image, subject(&span.from).unwrap(), subject(&span.to).unwrap_or_default())
+        });
+        let shown: Vec<_> = shown.collect();
+        assert_eq!(shown.join(", "), expected, "{wanted}");
+        assert_eq!(answer.digest, None, "there may be many");
     }
-    let long = "a".repeat(65);
-    for text in ["", "abcde", "sha256:", "ABCDEF", "md5:abcdef", "latest", &long] {
-        assert!(text.parse::<Wanted>().is_err(), "{text}");
-    }
+}
+
+#[test]
+fn a_beginning_of_an_index_and_of_a_platform_in_it_is_ambiguous() {
+    let mut lockfile = words(&["one"]);
+    let entry = lockfile.images.values_mut().next().unwrap();
+    entry.digest = format!("sha256:aaaaaa1{}", "0".repeat(57)).parse().unwrap();
+    entry.platforms[0].digest = format!("sha256:aaaaaa2{}", "0".repeat(57)).parse().unwrap();
+    let new = Some(lockfile::write(&lockfile).into());
+    let files = vec![FileChange { path: PATH.to_owned(), old: None, new }];
+    let ask = |wanted: &str| {
+        let mut spans = Spans::new(wanted.parse().unwrap());
+        spans.read(&LockCommit { commit: info(0), files: files.clone() });
+        spans.finish(WalkEnd::Start, &[])
+    };
+    assert_eq!(ask("aaaaaa").unwrap_err().len(), 2);
+    assert_eq!(ask("aaaaaa2").unwrap().spans[0].platform.as_deref(), Some("linux/amd64"));
 }

@@ -1,67 +1,29 @@
-//! Where a digest was locked, from when to when.
+//! Where an image was locked, from when to when.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
-    str::FromStr,
     sync::Arc,
 };
 
+use super::{Wanted, wanted::Match};
 use crate::{
     model::{
         digest::Digest,
-        history::{CommitInfo, LockCommit, Span, State, WalkEnd, WhoRan},
+        history::{CommitInfo, FileChange, LockCommit, Span, WalkEnd, WhoRan},
         name::{EnvironmentId, Name},
         reference::ImageReference,
     },
     stages::lockfile::{Images, Lockfiles, Side, environment_of, in_commit},
 };
 
-/// The fewest digits of a digest that are taken for its beginning.
-const FEWEST: usize = 6;
-
-/// A digest, or how it begins: `sha256:` and digits, or the digits alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted(String);
-
-/// A text that is no beginning of a digest.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a digest is expected, or its first {FEWEST} or more hexadecimal digits, with or without `sha256:`")]
-pub struct WantedError;
-
-impl FromStr for Wanted {
-    type Err = WantedError;
-
-    fn from_str(text: &str) -> Result<Self, WantedError> {
-        let (algorithm, digits) = text.split_once(':').unwrap_or(("sha256", text));
-        let hexadecimal = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let longest = match algorithm {
-            "sha256" => 64,
-            "sha512" => 128,
-            _ => 0,
-        };
-        if hexadecimal && (FEWEST..=longest).contains(&digits.len()) {
-            return Ok(Self(format!("{algorithm}:{digits}")));
-        }
-        Err(WantedError)
-    }
-}
-
-impl fmt::Display for Wanted {
-    /// As a lockfile has it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Wanted {
-    fn is(&self, digest: &Digest) -> bool {
-        digest.as_str().starts_with(&self.0)
-    }
-}
-
 /// A place that a digest can be locked in.
-type Place = (EnvironmentId, Name, Digest, Option<String>);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    environment: EnvironmentId,
+    image: Name,
+    digest: Digest,
+    platform: Option<String>,
+}
 
 /// What a lockfile holds of the digest: where, as what, and by which reference.
 type Held = BTreeMap<Place, ImageReference>;
@@ -84,7 +46,8 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Asks about a digest: of an image's index or manifest as it was locked, or of one platform's manifest in it.
+    /// Asks about images: by the digest of an index or manifest as it was locked, or of one platform's manifest in it, or
+    /// by what it was resolved from.
     pub fn new(wanted: Wanted) -> Self {
         let answer = WhoRan { digest: None, spans: Vec::new(), problems: Vec::new() };
         Self { wanted, lockfiles: Lockfiles::default(), touches: Vec::new(), found: BTreeSet::new(), answer }
@@ -114,16 +77,36 @@ impl Spans {
 
     fn held(&mut self, environment: &EnvironmentId, side: Side) -> Option<Held> {
         let lockfile = side.ok()?;
-        Some(lockfile.map_or_else(Held::new, |lockfile| held(environment, &lockfile, &self.wanted, &mut self.found)))
+        Some(lockfile.map_or_else(Held::new, |lockfile| self.matches(environment, &lockfile)))
     }
 
-    /// The answer; `tip` is the lock at the newest commit, and tells what has never changed in a history that was cut.
+    fn matches(&mut self, environment: &EnvironmentId, lockfile: &Images) -> Held {
+        let mut held = Held::new();
+        for (name, entry) in lockfile.iter() {
+            for Match { digest, platform } in self.wanted.matches(entry) {
+                self.found.insert(digest.clone());
+                let (environment, image, digest) = (environment.clone(), name.clone(), entry.digest.clone());
+                held.insert(Place { environment, image, digest, platform }, entry.reference.clone());
+            }
+        }
+        held
+    }
+
+    /// The answer; the new sides of `tip` are the lockfiles at the newest commit, and tell what has never changed in a
+    /// history that was cut.
     ///
     /// # Errors
     /// The digests that begin like this, when there are several.
-    pub fn finish(mut self, end: WalkEnd, tip: &State) -> Result<WhoRan, Vec<Digest>> {
+    pub fn finish(mut self, end: WalkEnd, tip: &[FileChange]) -> Result<WhoRan, Vec<Digest>> {
+        let present = if end == WalkEnd::Cut { self.present(tip) } else { Held::new() };
         let mut open: BTreeMap<Place, Span> = BTreeMap::new();
+        // Environments of which some lockfile could be read already.
+        let mut read: BTreeSet<EnvironmentId> = BTreeSet::new();
         for touch in self.touches.into_iter().rev() {
+            let is_known = end != WalkEnd::Cut || touch.old.is_some() || read.contains(&touch.environment);
+            if touch.old.is_some() || touch.new.is_some() {
+                read.insert(touch.environment.clone());
+            }
             // Locked before the history that is here.
             for (place, reference) in touch.old.into_iter().flatten() {
                 if !open.contains_key(&place) {
@@ -132,53 +115,44 @@ impl Spans {
             }
             // What cannot be read changes nothing: nodes go on with what they hold.
             let Some(new) = touch.new else { continue };
-            let gone = |place: &Place, _: &mut Span| place.0 == touch.environment && !new.contains_key(place);
+            let gone = |place: &Place, _: &mut Span| place.environment == touch.environment && !new.contains_key(place);
             for (_, mut closed) in open.extract_if(.., gone) {
                 closed.to = Some((*touch.commit).clone());
                 self.answer.spans.push(closed);
             }
             for (place, reference) in new {
-                let from = || Some((*touch.commit).clone());
+                let from = || is_known.then(|| (*touch.commit).clone());
                 open.entry(place.clone()).or_insert_with(|| span(place, reference, from()));
             }
         }
-        if end == WalkEnd::Cut {
-            for row in tip.images.iter().filter(|row| self.wanted.is(&row.digest)) {
-                self.found.insert(row.digest.clone());
-                let place = (row.environment.clone(), row.image.clone(), row.digest.clone(), None);
-                open.entry(place.clone()).or_insert_with(|| span(place, row.reference.clone(), None));
-            }
+        for (place, reference) in present {
+            open.entry(place.clone()).or_insert_with(|| span(place, reference, None));
         }
         self.answer.spans.extend(open.into_values());
-        if self.found.len() > 1 {
+        if matches!(self.wanted, Wanted::Digest(_)) && self.found.len() > 1 {
             return Err(self.found.into_iter().collect());
         }
         let key = |span: &Span| (span.environment.clone(), span.image.clone());
         // Spans of one place were closed in the order of time.
         self.answer.spans.sort_by_key(key);
-        self.answer.digest = self.found.pop_first();
+        self.answer.digest = self.found.pop_first().filter(|_| matches!(self.wanted, Wanted::Digest(_)));
         Ok(self.answer)
     }
-}
 
-fn span((environment, image, digest, platform): Place, reference: ImageReference, from: Option<CommitInfo>) -> Span {
-    Span { environment, image, reference, digest, platform, from, to: None }
-}
-
-fn held(environment: &EnvironmentId, lockfile: &Images, wanted: &Wanted, found: &mut BTreeSet<Digest>) -> Held {
-    let mut held = Held::new();
-    for (name, entry) in lockfile.iter() {
-        let mut add = |asked: &Digest, platform: Option<String>| {
-            found.insert(asked.clone());
-            held.insert((environment.clone(), name.clone(), entry.digest.clone(), platform), entry.reference.clone());
-        };
-        if wanted.is(&entry.digest) {
-            add(&entry.digest, None);
-            continue;
+    /// What the lockfiles at the newest commit hold of it.
+    fn present(&mut self, tip: &[FileChange]) -> Held {
+        let mut held = Held::new();
+        for change in tip {
+            let Some(environment) = environment_of(&change.path) else { continue };
+            if let (_, Ok(Some(images))) = self.lockfiles.both(change) {
+                held.extend(self.matches(&environment, &images));
+            }
         }
-        for manifest in entry.platforms.iter().filter(|manifest| wanted.is(&manifest.digest)) {
-            add(&manifest.digest, Some(manifest.platform.to_string()));
-        }
+        held
     }
-    held
+}
+
+fn span(place: Place, reference: ImageReference, from: Option<CommitInfo>) -> Span {
+    let Place { environment, image, digest, platform } = place;
+    Span { environment, image, reference, digest, platform, from, to: None }
 }

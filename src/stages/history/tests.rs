@@ -1,12 +1,13 @@
 //! History from lock commits.
 
-use super::{Filter, history};
+use super::{Filter, Reader};
 use crate::{
     model::{
         batch::Batch,
         environment::Environment,
-        history::{CommitInfo, CommitTime, FileChange, LockCommit},
-        lock::Lock,
+        failure::Problem,
+        history::{CommitFilter, CommitInfo, CommitTime, FileChange, HistoryEntry, LockCommit},
+        lock::{Lock, Previous},
         name::EnvironmentId,
     },
     stages::{
@@ -58,6 +59,15 @@ fn commits(passes: &[(&Batch<Environment>, &str)]) -> Vec<LockCommit> {
     commits
 }
 
+/// What commits moved that are given from the oldest, and the problems; from the oldest as well.
+fn history(commits: &[LockCommit], filter: &Filter) -> (Vec<HistoryEntry>, Vec<Problem>) {
+    let mut reader = Reader::new(filter.clone());
+    commits.iter().rev().for_each(|commit| reader.read(commit.clone()));
+    let (mut entries, problems) = reader.finish();
+    entries.reverse();
+    (entries, problems)
+}
+
 #[test]
 fn each_commit_says_what_moved() {
     let one = batch([environment("research/geo", &[&format!("a={A}")])]);
@@ -66,19 +76,15 @@ fn each_commit_says_what_moved() {
         environment("teaching/intro", &[&format!("a={A}"), &format!("b={A}")]),
     ]);
     let commits = commits(&[(&one, "one"), (&both, "one"), (&both, "two")]);
-    let all = history(&commits, &Filter::default());
-    assert_eq!(all.problems, []);
-    let counts: Vec<_> = all.entries.iter().map(|entry| (entry.commit.subject.as_str(), entry.moves.len())).collect();
+    let (all, problems) = history(&commits, &Filter::default());
+    assert_eq!(problems, []);
+    let counts: Vec<_> = all.iter().map(|entry| (entry.commit.subject.as_str(), entry.moves.len())).collect();
     assert_eq!(counts, [("lock: 1", 1), ("lock: 2", 2), ("lock: 3", 3)]);
-    assert_eq!(all.entries[0].commit.author, "Ada <ada@example.org>");
+    assert_eq!(all[0].commit.author, "Ada <ada@example.org>");
 
-    let geo = history(&commits, &Filter { environment: Some(id("research/geo")), image: None });
-    let digests: Vec<_> = geo.entries.iter().map(|entry| entry.moves[0].new.clone().unwrap().digest).collect();
+    let (geo, _) = history(&commits, &Filter { environment: Some(id("research/geo")), ..Filter::default() });
+    let digests: Vec<_> = geo.iter().map(|entry| entry.moves[0].new.clone().unwrap().digest).collect();
     assert_eq!(digests, [digest("one"), digest("two")], "the second commit is none of this environment's");
-
-    let newest_first: Vec<_> = commits.iter().rev().cloned().collect();
-    let reversed: Vec<_> = history(&newest_first, &Filter::default()).entries.into_iter().rev().collect();
-    assert_eq!(reversed, all.entries);
 }
 
 #[test]
@@ -89,8 +95,8 @@ fn a_removed_environment_and_a_persons_revert_count() {
     let mut commits = commits(&[(&both, "one"), (&one, "two")]);
     let moved = &commits[1].files.iter().find(|file| file.path == "lock/research/maps.yaml").unwrap().clone();
     commits.push(commit(9, vec![("lock/research/maps.yaml", bytes(&moved.new), bytes(&moved.old))]));
-    let found = history(&commits, &Filter::default());
-    let shown: Vec<_> = found.entries[1..]
+    let (found, _) = history(&commits, &Filter::default());
+    let shown: Vec<_> = found[1..]
         .iter()
         .flat_map(|entry| &entry.moves)
         .map(|moved| (moved.environment.to_string(), moved.new.as_ref().map(|new| new.digest.clone())))
@@ -108,11 +114,26 @@ fn unreadable_lockfiles_are_passed_over_with_a_problem() {
     let path = "lock/research/geo.yaml";
     commits.push(commit(3, vec![(path, bytes(&good.new), Some(torn.clone()))]));
     commits.push(commit(4, vec![(path, Some(torn), None), ("lock/README.md", None, Some(b"hello".to_vec()))]));
-    let found = history(&commits, &Filter::default());
-    assert_eq!(found.entries.len(), 2);
-    let messages: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
-    let message = "lock/research/geo.yaml:1: passed over in commit";
-    assert_eq!(messages.len(), 2);
-    assert!(messages[0].starts_with(&format!("{message} 030303030303: ")), "{messages:?}");
-    assert!(messages[1].starts_with(&format!("{message} 040404040404: ")), "{messages:?}");
+    let (found, problems) = history(&commits, &Filter::default());
+    let moved = |entry: &HistoryEntry| {
+        let side = |side: &Option<Previous>| side.as_ref().map_or("-", |entry| entry.digest.short()).to_owned();
+        format!("{} {} {}", entry.commit.subject, side(&entry.moves[0].old), side(&entry.moves[0].new))
+    };
+    let (one, two) = (digest("one"), digest("two"));
+    let (one, two) = (one.short(), two.short());
+    let expected = [format!("lock: 1 - {one}"), format!("lock: 2 {one} {two}"), format!("lock: 4 {two} -")];
+    assert_eq!(found.iter().map(moved).collect::<Vec<_>>(), expected, "compared with the last that can be read");
+    let messages: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    let message = "lock/research/geo.yaml:1: passed over in commit 030303030303: ";
+    assert!(messages.len() == 1 && messages[0].starts_with(message), "{messages:?}");
+
+    // Other commits are read, but not shown.
+    let late = CommitFilter { since: Some(4 * 3600), ..CommitFilter::default() };
+    let (found, problems) = history(&commits, &Filter { commits: late, ..Filter::default() });
+    assert_eq!((found.iter().map(moved).collect::<Vec<_>>(), problems.len()), (expected[2..].to_vec(), 1));
+    let early = CommitFilter { until: Some(2 * 3600), ..CommitFilter::default() };
+    let (found, problems) = history(&commits, &Filter { commits: early, ..Filter::default() });
+    assert_eq!((found.len(), problems), (2, vec![]));
+    // What is older than the history that is here is not guessed.
+    assert_eq!(history(&commits[3..], &Filter::default()).0, []);
 }

@@ -91,6 +91,11 @@ pub fn describe_hold(hold: &HoldChange) -> String {
     .into_owned()
 }
 
+/// What a trailer says of a hold: the reason, or `none` where it is taken away.
+pub fn hold_value(hold: &HoldChange) -> String {
+    hold.reason.clone().unwrap_or_else(|| NONE.to_owned())
+}
+
 /// The images that moved or whose hold changed, in order; what did not move is there as a move to the same.
 pub fn images<'a>(moves: &'a [Move], holds: &'a [HoldChange]) -> Vec<(Cow<'a, Move>, Option<&'a HoldChange>)> {
     let mut holds: BTreeMap<_, _> = holds.iter().map(|hold| ((&hold.environment, &hold.image), hold)).collect();

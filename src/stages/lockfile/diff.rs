@@ -39,7 +39,7 @@ pub fn diff_images<'a>(
         .collect()
 }
 
-/// The images whose hold differs, in order of their names. What is new or gone has none.
+/// The images whose hold differs, in order of their names. What is gone has none.
 pub fn holds(environment: &EnvironmentId, old: Option<&Lockfile>, new: Option<&Lockfile>) -> Vec<HoldChange> {
     holds_of_images(environment, images(old), images(new))
 }
@@ -51,7 +51,9 @@ pub fn holds_of_images<'a>(
     new: impl IntoIterator<Item = (&'a Name, &'a LockedImage)>,
 ) -> Vec<HoldChange> {
     let before: BTreeMap<&Name, &LockedImage> = old.into_iter().collect();
-    let differs = |name: &Name, entry: &LockedImage| before.get(name).is_some_and(|before| before.hold != entry.hold);
+    let differs = |name: &Name, entry: &LockedImage| {
+        before.get(name).and_then(|before| before.hold.as_ref()) != entry.hold.as_ref()
+    };
     new.into_iter()
         .filter(|(name, entry)| differs(name, entry))
         .map(|(name, entry)| HoldChange {

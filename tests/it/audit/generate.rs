@@ -69,7 +69,7 @@ impl History {
         for id in &ids {
             let mut lockfile = Lockfile::default();
             for n in 0..size.images {
-                let name: Name = format!("image-{n}").parse().unwrap();
+                let name: Name = format!("image {n}").parse().unwrap();
                 let entry = self.entry(&name, None);
                 moves.push(Move { environment: id.clone(), image: name.clone(), old: None, new: Some(side(&entry)) });
                 lockfile.images.insert(name, entry);
@@ -113,7 +113,8 @@ impl History {
 
     fn entry(&mut self, name: &Name, old: Option<&LockedImage>) -> LockedImage {
         let mut digest = || Digest::sha256(&self.random.u128(..).to_le_bytes());
-        let reference = format!("registry.example.org/jupyter/{name}:{}", self.count).parse().unwrap();
+        let path = name.as_str().replace(' ', "-");
+        let reference = format!("registry.example.org/jupyter/{path}:{}", self.count).parse().unwrap();
         let index = digest();
         let platforms = ["linux/amd64", "linux/arm64"].map(|platform| PlatformManifest {
             platform: platform.parse().unwrap(),

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use super::{columns, generate::git, larder, rows, run};
 
-fn digest(word: &str) -> String {
+pub fn digest(word: &str) -> String {
     larder::model::digest::Digest::sha256(word.as_bytes()).to_string()
 }
 
@@ -19,23 +19,23 @@ pub fn lockfile(word: &str) -> String {
     )
 }
 
-const PATH: &str = "lock/research/geo.yaml";
+pub const PATH: &str = "lock/research/geo.yaml";
 
-struct Work(tempfile::TempDir);
+pub struct Work(tempfile::TempDir);
 
 impl Work {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let work = Self(tempfile::tempdir().unwrap());
         git(work.path(), &["init", "--quiet", "-b", "main", "."]);
         work
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 
     /// Commits a lockfile's text; an empty one removes it.
-    fn commit(&self, text: &str, subject: &str) -> String {
+    pub fn commit(&self, text: &str, subject: &str) -> String {
         let file = self.path().join(PATH);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         if text.is_empty() {

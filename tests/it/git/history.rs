@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use larder::{
     io::git::{CommitId, GitError, Query, Repository},
-    model::history::{LockCommit, WalkEnd},
+    model::history::{CommitFilter, LockCommit, WalkEnd},
 };
 
 use super::{
@@ -205,9 +205,14 @@ fn only_what_is_asked_for_is_visited() {
             assert_eq!(end, WalkEnd::Start);
             commits.into_iter().map(|commit| commit.commit.subject).collect::<Vec<_>>()
         };
-        let since = |since| Query { since: Some(since), ..Query::default() };
-        let until = |until| Query { until: Some(until), ..Query::default() };
-        let author = |author: &str| Query { author: Some(author.into()), ..Query::default() };
+        let since =
+            |since| Query { commits: CommitFilter { since: Some(since), ..Default::default() }, ..Query::default() };
+        let until =
+            |until| Query { commits: CommitFilter { until: Some(until), ..Default::default() }, ..Query::default() };
+        let author = |author: &str| Query {
+            commits: CommitFilter { author: Some(author.into()), ..Default::default() },
+            ..Query::default()
+        };
         assert_eq!(subjects(since(NOW)), ["lock: test"]);
         assert_eq!(subjects(since(NOW + 1)), [""; 0]);
         assert_eq!(subjects(until(NOW - 1)), ["first"]);

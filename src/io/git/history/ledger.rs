@@ -7,18 +7,18 @@ use std::{
 
 use gix::{
     ObjectId,
-    actor::SignatureRef,
     bstr::ByteSlice as _,
-    objs::{CommitRef, CommitRefIter, Kind, tree::EntryKind},
+    objs::{Kind, tree::EntryKind},
 };
 
 use super::{
     super::{CommitId, GitError, Options, address::Address, cache::Lock, fetch::tree_error, local, signature, tree},
     Reach, changes,
+    commit::RawCommit,
     objects::{self, Objects},
     repository,
 };
-use crate::model::history::{CommitInfo, CommitTime, FileChange};
+use crate::model::history::{CommitInfo, FileChange};
 
 /// How much memory keeps what other objects in packs are differences of, in bytes.
 const PACK_CACHE: usize = 32 * 1024 * 1024;
@@ -109,6 +109,27 @@ impl Ledger {
         self.files(self.changed(pair)?)
     }
 
+    /// The paths of all lockfiles at the tip.
+    ///
+    /// # Errors
+    /// [`GitError::Corrupt`] and others.
+    pub fn lockfiles(&self) -> Result<Vec<String>, GitError> {
+        let tree = self.lock_tree(self.step_here(self.tip.0)?.tree)?;
+        Ok(self.changed((None, tree))?.into_iter().map(|changed| changed.path).collect())
+    }
+
+    /// What an error means here: of a partial clone it is no wonder that objects are missing.
+    pub fn explain(&self, error: GitError) -> GitError {
+        let config = self.repository.config_snapshot();
+        let is_promised = |name: &str| config.boolean(&format!("remote.{name}.promisor")) == Some(true);
+        let is_partial = config.string("extensions.partialClone").is_some()
+            || self.repository.remote_names().iter().any(|name| is_promised(&name.to_str_lossy()));
+        match error {
+            GitError::Corrupt { remote, detail } if is_partial => GitError::Partial { remote, detail },
+            error => error,
+        }
+    }
+
     /// The lockfiles that differ between two trees of lockfiles.
     pub(super) fn changed(&self, pair: changes::Pair) -> Result<Vec<changes::Changed>, GitError> {
         let changed: Result<Vec<_>, _> =
@@ -171,18 +192,30 @@ impl Ledger {
                 seconds: i64::try_from(commit.committer_timestamp()).unwrap_or(i64::MAX),
             }));
         }
-        let found = self.objects().read_one(id, Kind::Commit).map_err(|detail| self.corrupt(detail))?;
-        let Some(data) = found else { return Ok(None) };
-        let read = || -> Result<Step, gix::Error> {
-            let commit = || CommitRefIter::from_bytes(&data, gix::hash::Kind::Sha1);
-            Ok(Step {
-                id,
-                tree: commit().tree_id()?,
-                parent: commit().parent_ids().next(),
-                seconds: commit().committer().map_or(0, |committer| committer.seconds()),
-            })
-        };
-        read().map(Some).map_err(|error| local::corrupt(&self.options, &error))
+        let Some(data) = self.commit_data(id)? else { return Ok(None) };
+        let RawCommit { tree, parents, seconds, .. } = self.raw(id, &data)?;
+        Ok(Some(Step { id, tree, parent: parents.first().copied(), seconds }))
+    }
+
+    /// The parents of a commit that is here.
+    pub(super) fn parents(&self, id: ObjectId) -> Result<Vec<ObjectId>, GitError> {
+        let data = self.commit_data(id)?.ok_or_else(|| self.missing(id))?;
+        Ok(self.raw(id, &data)?.parents)
+    }
+
+    /// The whole message of a commit that is here.
+    pub(super) fn message(&self, id: ObjectId) -> Result<Arc<str>, GitError> {
+        let data = self.commit_data(id)?.ok_or_else(|| self.missing(id))?;
+        Ok(self.raw(id, &data)?.message().into())
+    }
+
+    fn commit_data(&self, id: ObjectId) -> Result<Option<Arc<[u8]>>, GitError> {
+        self.objects().read_one(id, Kind::Commit).map_err(|detail| self.corrupt(detail))
+    }
+
+    /// A commit's bytes, read.
+    pub(super) fn raw<'d>(&self, id: ObjectId, data: &'d [u8]) -> Result<RawCommit<'d>, GitError> {
+        RawCommit::read(data).ok_or_else(|| self.corrupt(no_tree(id)))
     }
 
     /// The first parent of a commit.
@@ -226,25 +259,12 @@ pub(super) fn infos(
     let commits = objects.read(ids.iter().copied(), Kind::Commit);
     let info = |id| {
         let data = objects::get(&commits, id).map_err(|error| tree_error(options, error))?;
-        info(id, &data).map_err(|error| local::corrupt(options, &error))
+        let corrupt = || GitError::Corrupt { remote: options.remote(), detail: no_tree(id) };
+        RawCommit::read(&data).map(|commit| commit.info(id)).ok_or_else(corrupt)
     };
     ids.into_iter().map(info).collect()
 }
 
-fn info(id: ObjectId, data: &[u8]) -> Result<CommitInfo, gix::Error> {
-    let commit = CommitRef::from_bytes(data, gix::hash::Kind::Sha1)?;
-    let (author, committer) = (commit.author()?, commit.committer()?);
-    let time = CommitTime { seconds: committer.seconds(), offset: committer.time().map_or(0, |time| time.offset) };
-    let subject = commit.message.lines().next().map(gix::bstr::ByteSlice::to_str_lossy);
-    Ok(CommitInfo {
-        id: id.to_string(),
-        author: person(author),
-        committer: person(committer),
-        time,
-        subject: subject.unwrap_or_default().into_owned(),
-    })
-}
-
-fn person(signature: SignatureRef<'_>) -> String {
-    format!("{} <{}>", signature.name, signature.email)
+fn no_tree(id: ObjectId) -> String {
+    format!("the commit {id} does not begin with its tree")
 }

@@ -2,10 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use gix::{
-    ObjectId,
-    objs::{CommitRefIter, TreeRefIter},
-};
+use gix::{ObjectId, objs::TreeRefIter};
 
 use super::{
     super::{CommitId, GitError, address, fetch, fetch::tree_error, local, signature, tree, tree::Absent},
@@ -113,10 +110,7 @@ impl Ledger {
 
     fn candidate(&self, step: &Step, merged_by: Option<CommitInfo>) -> Result<LockingCommit, GitError> {
         let bytes = signature::object(&self.options, &self.repository, CommitId(step.id))?;
-        let message = gix::objs::CommitRef::from_bytes(&bytes, gix::hash::Kind::Sha1)
-            .map_err(|error| local::corrupt(&self.options, &error))?
-            .message
-            .to_string();
+        let message = self.raw(step.id, &bytes)?.message().into_owned();
         let parent = step.parent.map(|id| self.step_here(id)).transpose()?;
         let beside = self.beside(parent.as_ref().map(|parent| parent.tree), step.tree)?;
         Ok(LockingCommit { commit: self.info(step.id)?, bytes, message, beside, merged_by })
@@ -206,15 +200,6 @@ impl Ledger {
             at = *next;
         }
         Ok(false)
-    }
-
-    /// The parents of a commit that is here.
-    pub(super) fn parents(&self, id: ObjectId) -> Result<Vec<ObjectId>, GitError> {
-        let read = || -> Result<Vec<ObjectId>, gix::Error> {
-            let object = self.repository.find_object(id)?;
-            Ok(CommitRefIter::from_bytes(&object.data, gix::hash::Kind::Sha1).parent_ids().collect())
-        };
-        read().map_err(|error| local::corrupt(&self.options, &error))
     }
 }
 

@@ -3,7 +3,7 @@
 use gix::bstr::BStr;
 
 use super::{
-    super::{GitError, local, redact::printable},
+    super::{GitError, redact::printable},
     ledger::Ledger,
 };
 use crate::model::history::CommitInfo;
@@ -28,7 +28,7 @@ impl Ledger {
         }
         let commit =
             self.repository.rev_parse_single(BStr::new(spec.as_bytes())).and_then(|id| id.object()?.peel_to_commit());
-        let commit = commit.map_err(|error| fail(local::text(&error)))?;
+        let commit = commit.map_err(|error| fail(printable(&error.to_string())))?;
         self.info(commit.id)
     }
 
@@ -46,6 +46,12 @@ impl Ledger {
             next = step.parent;
         }
         Ok(None)
+    }
+
+    /// That a time names no commit.
+    pub fn no_commit(&self, detail: &str) -> GitError {
+        let (remote, detail) = (self.options.remote(), detail.to_owned());
+        GitError::Revision { remote, revision: "this time".to_owned(), detail }
     }
 
     /// The newest commit of all.

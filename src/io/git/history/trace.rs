@@ -1,14 +1,11 @@
 //! The latest commits that changed some lockfiles, each followed to where its change was made.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use gix::{ObjectId, bstr::ByteSlice as _};
+use gix::ObjectId;
 
 use super::{
-    super::{GitError, local},
+    super::GitError,
     changes::Changed,
     ledger::{Ledger, Step},
 };
@@ -114,12 +111,5 @@ impl Ledger {
             rest.add(&parent, older);
         }
         Ok(cut)
-    }
-
-    fn message(&self, id: ObjectId) -> Result<Arc<str>, GitError> {
-        let read = || -> Result<Arc<str>, gix::Error> {
-            Ok(self.repository.find_commit(id)?.message_raw()?.to_str_lossy().into())
-        };
-        read().map_err(|error| local::corrupt(&self.options, &error))
     }
 }

@@ -33,7 +33,6 @@ pub(super) struct Reader<'a> {
     query: &'a Query,
     /// Only this file, as components below `lock/`; otherwise all.
     only: Option<Vec<String>>,
-    author: Option<String>,
     holding: Option<Finder<'a>>,
     objects: Objects,
 }
@@ -46,7 +45,6 @@ impl<'a> Reader<'a> {
             lock: &ledger.lock,
             query,
             only: only.map(|path| path.into_iter().skip(1).collect()),
-            author: query.author.as_deref().map(str::to_lowercase),
             holding: query.holding.as_deref().map(Finder::new),
             objects: ledger.objects().fork(),
         })
@@ -54,19 +52,19 @@ impl<'a> Reader<'a> {
 
     /// One that reads the same for another thread.
     pub(super) fn fork(&self) -> Self {
-        let (only, author, holding) = (self.only.clone(), self.author.clone(), self.holding.clone());
-        Self { only, author, holding, objects: self.objects.fork(), ..*self }
+        let (only, holding) = (self.only.clone(), self.holding.clone());
+        Self { only, holding, objects: self.objects.fork(), ..*self }
     }
 
     /// Those that change lockfiles, in the way that the query asks for.
     pub(super) fn commits(&mut self, mut edges: Vec<Edge>) -> Stretch {
-        edges.retain(|edge| edge.before != Some(edge.step.tree) && self.query.covers(edge.step.seconds));
-        if let Some(author) = &self.author {
+        edges.retain(|edge| edge.before != Some(edge.step.tree) && self.query.commits.covers_time(edge.step.seconds));
+        let commits = &self.query.commits;
+        if commits.author.is_some() {
             let infos = infos(&mut self.objects, self.options, edges.iter().map(|edge| edge.step.id));
             // What cannot be read is told below.
-            let by = |info: &Result<CommitInfo, _>| {
-                info.as_ref().map_or(true, |info| info.author.to_lowercase().contains(author))
-            };
+            let by =
+                |info: &Result<CommitInfo, _>| info.as_ref().map_or(true, |info| commits.covers_author(&info.author));
             edges = edges.into_iter().zip(infos).filter(|(_, info)| by(info)).map(|(edge, _)| edge).collect();
         }
         let lock = self.lock_trees(&edges);
