@@ -101,7 +101,7 @@ fn exit_codes_tell_errors_from_warnings() {
     world.write("larder.yaml", "kind: Settings\n");
     let (code, out, err) = world.validate(&[]);
     assert_eq!((code, out.as_str()), (1, "0 environments are valid, 1 error, 0 warnings\n"));
-    assert!(err.contains("the field `apiVersion` is missing"), "{err}");
+    assert!(err.contains("missing field `apiVersion`"), "{err}");
 }
 
 #[test]
@@ -191,12 +191,12 @@ fn dot_files_are_ignored_and_counted() {
     world.write("environments/t/.a.yaml.swp", "x");
     world.write("environments/.idea/deeply/below/c.yaml", "x: [");
     world.write("environments/.DS_Store", "x");
-    let counted = "2 environments are valid, 0 errors, 0 warnings; 4 dot files ignored\n";
+    let counted = "2 environments are valid, 0 errors, 0 warnings; 2 dot files ignored\n";
     assert_eq!(world.validate(&["--strict"]), (0, counted.into(), "".into()));
     world.commit();
     assert_eq!(world.validate(&["--rev", "HEAD"]).1, counted);
     let json: Value = serde_json::from_str(&world.validate(&["--output", "json"]).1).unwrap();
-    assert_eq!(json["ignored"], 4);
+    assert_eq!(json["ignored"], 2, "only what would be read is counted");
 }
 
 #[test]
