@@ -92,6 +92,20 @@ pub enum Step {
     Report,
 }
 
+impl Step {
+    /// The word for logs.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Resolve => "resolve",
+            Self::Lock => "lock",
+            Self::Plan => "plan",
+            Self::Apply => "apply",
+            Self::Report => "report",
+        }
+    }
+}
+
 /// Why a pass could not start. It has touched nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("the pass could not start")]
@@ -202,9 +216,9 @@ async fn ended(cancel: &CancellationToken) {
 impl<C, K> World<C, K> {
     /// Logs the step, or waits for ever when the pass is to be halted before it.
     async fn reach(&self, step: Step) {
-        tracing::debug!(?step, "step");
+        tracing::debug!(step = step.as_str(), "step reached");
         if self.options.halt_before == Some(step) {
-            tracing::warn!(?step, "halted");
+            tracing::warn!(step = step.as_str(), "halted before this step");
             std::future::pending::<()>().await;
         }
     }

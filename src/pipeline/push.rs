@@ -138,7 +138,12 @@ pub(super) async fn lock<C: Cluster, K: Credentials>(
             Err(git::PushError::Raced { .. }) if attempt < ATTEMPTS => {
                 let wait = wait_after(attempt);
                 attempt += 1;
-                tracing::info!(attempt, ?wait, "somebody else pushed first; the lock is computed anew on the new tip");
+                let wait_ms = wait.as_millis() as u64;
+                tracing::info!(
+                    attempt,
+                    wait_ms,
+                    "push rejected (non-fast-forward): recomputing the lock on the new tip"
+                );
                 tokio::time::sleep(wait).await;
                 commit = world.repository.commit().await?;
                 snapshot = fetch(world, memory, &commit).await?;

@@ -32,7 +32,7 @@ pub(super) async fn resolve<C, K: Credentials>(
             references = found.resolution.len(),
             failed = found.resolution.values().filter(|answer| answer.is_err()).count(),
             not_asked = found.not_asked,
-            milliseconds = started.elapsed().as_millis() as u64,
+            duration_ms = started.elapsed().as_millis() as u64,
             "resolved"
         );
         memory.saw(&found.resolution, &environments.lock);

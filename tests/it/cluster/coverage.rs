@@ -119,3 +119,29 @@ async fn both_nodes_hold_an_image_and_say_why_they_do_not() {
     assert!(message.contains(absent.as_str()), "{message}");
     assert!(!found.is_complete());
 }
+
+#[tokio::test]
+async fn a_helper_that_cannot_be_pulled_is_named_on_its_nodes() {
+    let world = World::new("helper").await;
+    let digest = helper_digest().await;
+    let lock = locked(&[("a", HELPER, &digest)]);
+    let helper = format!("docker.io/library/busybox:absent@{}", Digest::sha256(b"nowhere"));
+    let mut puller = puller(&world, &lock);
+    let mut object = serde_json::Value::clone(&puller.object);
+    let command = json!(["/bin/busybox", "true"]);
+    object["spec"]["template"]["spec"]["initContainers"] =
+        json!([{"name": "helper", "image": helper, "command": command}]);
+    puller.object = object.into();
+    let wanted = manifests(vec![puller]);
+    world.good_pass(&wanted).await;
+    let failed = |coverage: &Coverage| {
+        let nodes = &image(coverage, "a").nodes;
+        coverage.nodes.current && nodes.len() == 2 && nodes.iter().all(|node| node.state == NodeState::Failure)
+    };
+    let found = wait(&world, &lock, &wanted, failed).await;
+    for node in &image(&found, "a").nodes {
+        let message = node.message.as_deref().unwrap();
+        let named = message.strip_prefix(&format!("helper {helper}: ")).unwrap_or_else(|| panic!("{message}"));
+        assert!(named.starts_with("ErrImagePull") || named.starts_with("ImagePullBackOff"), "{message}");
+    }
+}

@@ -41,6 +41,16 @@ fn a_controller_follows_commits_idles_and_ends_at_sigterm() {
     wait_for("readiness", || (controller.get("/readyz") == "ok\n").then_some(()));
 
     controller.wait_until_idle();
+    let log = controller.log();
+    let first = log.lines().next().unwrap();
+    let version = format!("larder started version=\"{}\"", env!("CARGO_PKG_VERSION"));
+    for part in [version.as_str(), "repository=", "branch=", "target=\"cluster\"", "instance="] {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    let locked = log.lines().find(|line| line.contains("image locked")).unwrap_or_else(|| panic!("{log}"));
+    assert!(locked.contains("image=notebook") && locked.contains(&format!("to=\"{reference}@sha256:")), "{locked}");
+    assert!(log.contains("pass finished") && log.contains("duration_ms="), "{log}");
+    assert!(controller.get("/metrics").contains("larder_environments{state=\"Applied\",reason=\"NotObserved\"} 1"));
 
     // Drift is put right.
     let namespace = world.namespace("research");
