@@ -97,7 +97,7 @@ fn what_larder_yaml_does_not_allow_is_said_at_import() {
     let (code, text) = larder(folder.path(), &["-"], VALUES);
     assert_eq!(code, 1, "{text}");
     let unwrapped = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
-    assert!(unwrapped.contains("may not use images of `quay.io/jupyter/base-notebook`"), "{text}");
+    assert!(unwrapped.contains("images from `quay.io/jupyter/base-notebook` are not allowed"), "{text}");
     assert!(unwrapped.contains("may only use pools"), "{text}");
     assert!(!folder.path().join("repo").join(FILE).exists());
 }
