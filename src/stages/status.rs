@@ -228,9 +228,8 @@ struct Draft {
 impl Draft {
     /// What the files alone say.
     fn of_files(environments: &Environments, lock: &Lock) -> Self {
-        let mut draft = Self::default();
-        draft.problems =
-            environments.strays.iter().map(|stray| Finding::new(Reason::MisplacedFile, stray.clone())).collect();
+        let strays = environments.strays.iter().map(|stray| Finding::new(Reason::MisplacedFile, stray.clone()));
+        let mut draft = Self { problems: strays.collect(), ..Self::default() };
         for (id, result) in &environments.environments {
             let lockfile = lock.get(id).and_then(|lockfile| lockfile.as_ref().ok());
             let images = lockfile.iter().flat_map(|lockfile| &lockfile.images).map(|(name, image)| ImageStatus {
