@@ -31,6 +31,7 @@ use crate::{
 };
 
 pub mod audit;
+mod forward;
 pub mod holding;
 mod memory;
 mod past;
@@ -196,6 +197,7 @@ async fn prepare<C: Cluster, K: Credentials>(
     // 4. lock (Git)
     world.reach(Step::Lock).await;
     let locked = push::lock(world, memory, tip, snapshot, environments, resolution).await?;
+    forward::accept(world, memory, &locked.commit).await;
     // 5. render (pure)
     let options = &world.options.render;
     let Environments { environments, settings, templates, .. } = &locked.environments;

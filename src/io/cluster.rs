@@ -73,6 +73,27 @@ pub trait Cluster: Send + Sync {
         true
     }
 
+    /// The last commit that was accepted, where only signed commits are; none was recorded before the first pass.
+    ///
+    /// # Errors
+    /// When it is not known.
+    fn accepted(&self) -> impl Future<Output = Result<Option<String>, Problem>> + Send {
+        std::future::ready(Ok(None))
+    }
+
+    /// Records the last commit that was accepted, so that it survives restarts.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn accept(&self, _commit: &str) -> impl Future<Output = Result<(), Problem>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// What a person does to record a commit as accepted.
+    fn how_to_accept(&self, commit: &str) -> String {
+        format!("record {commit} as the last accepted commit")
+    }
+
     /// Requests sent so far, without those of watches.
     fn requests(&self) -> u64 {
         0

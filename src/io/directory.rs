@@ -38,6 +38,9 @@ pub struct Directory {
 /// Where the status is. The leading dot keeps it from tools that apply the folder.
 const STATUS: &str = ".larder-status.json";
 
+/// Where the last accepted commit is.
+const ACCEPTED: &str = ".larder-accepted";
+
 impl Directory {
     /// The folder, which need not exist, as one instance of larder sees it.
     pub fn new(root: impl Into<PathBuf>, instance: impl Into<String>) -> Self {
@@ -180,6 +183,24 @@ impl Cluster for Directory {
             return Ok(());
         }
         write(&self.root, &path, &text).map_err(|error| at(&path, &error))
+    }
+
+    async fn accepted(&self) -> Result<Option<String>, Problem> {
+        let path = self.root.join(ACCEPTED);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.trim().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(at(&path, &error)),
+        }
+    }
+
+    async fn accept(&self, commit: &str) -> Result<(), Problem> {
+        let path = self.root.join(ACCEPTED);
+        write(&self.root, &path, &format!("{commit}\n")).map_err(|error| at(&path, &error))
+    }
+
+    fn how_to_accept(&self, commit: &str) -> String {
+        format!("echo {commit} >{}", self.root.join(ACCEPTED).display())
     }
 
     async fn delete(&self, id: &ObjectId, _uid: &str) -> Result<(), Problem> {

@@ -259,13 +259,13 @@ impl Repository {
     }
 
     /// The commit that a revision names: for a repository on this machine whatever Git understands (`main`, `HEAD~1`,
-    /// `v1`, the beginning of a hash), for another one a commit's whole hash or a branch.
+    /// `v1`, the beginning of a hash), for another one a full id, a branch or a tag.
     ///
     /// # Errors
     /// [`GitError::Revision`] when it names none.
     pub fn revision(&mut self, revision: &str) -> Result<CommitId, GitError> {
-        if let Ok(commit) = revision.parse() {
-            return Ok(commit);
+        if let Ok(id) = revision.parse() {
+            return fetch::peeled(&self.options, &self.address, id);
         }
         let unknown = || GitError::Revision {
             remote: self.options.remote(),
@@ -279,10 +279,13 @@ impl Repository {
             return Ok(CommitId(commit.id));
         }
         let branch = refs::full_name(revision).map_err(|_| unknown())?;
-        match refs::find(&self.options, &self.address, Some(&branch))?.tip {
-            Tip::Commit(commit) => Ok(commit),
-            Tip::Empty | Tip::Gone { .. } => Err(unknown()),
+        let tag = branch.replacen("refs/heads/", "refs/tags/", 1);
+        for name in [&branch, &tag] {
+            if let Tip::Commit(id) = refs::find(&self.options, &self.address, Some(name))?.tip {
+                return fetch::peeled(&self.options, &self.address, id);
+            }
         }
+        Err(unknown())
     }
 
     /// The files of a commit; it is fetched if it is not in the cache. Where commits have to be signed, this one is
@@ -292,6 +295,36 @@ impl Repository {
     /// [`GitError`]; [`GitError::Untrusted`] when it is not signed by whom it must be; [`GitError::CommitGone`] when the remote does not give that commit out.
     pub fn fetch(&mut self, commit: &CommitId) -> Result<Snapshot, GitError> {
         fetch::snapshot(&self.options, &self.address, &self.path, *commit)
+    }
+
+    /// The same error, or what is known better: that a local repository is a partial clone.
+    pub fn explained(&self, error: GitError) -> GitError {
+        match (error, &self.address) {
+            (GitError::Corrupt { remote, detail }, Address::Local(folder))
+                if local::is_partial(&self.options, folder) =>
+            {
+                GitError::Partial { remote, detail }
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Whether a commit is read only when a trusted key has signed it.
+    pub fn wants_signatures(&self) -> bool {
+        !self.options.trust.is_empty()
+    }
+
+    /// Whether `tip` descends from `from`, or is it.
+    ///
+    /// # Errors
+    /// As [`Self::ledger`].
+    pub fn descends(&mut self, tip: CommitId, from: CommitId) -> Result<bool, GitError> {
+        for reach in [history::LATEST, history::HISTORY] {
+            if history::contains(&self.options, &self.address, tip, from, reach)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Makes a commit on top of `draft.parent` and moves the branch to it, if the branch is still at that parent.

@@ -52,10 +52,24 @@ impl Repository {
         self.blocking(move |repository| repository.revision(&revision)).await
     }
 
+    /// Whether a commit is read only when a trusted key has signed it.
+    pub async fn wants_signatures(&self) -> bool {
+        self.blocking(|repository| repository.wants_signatures()).await
+    }
+
+    /// Whether a commit descends from another one, or is it. See [`git::Repository::descends`].
+    ///
+    /// # Errors
+    /// [`GitError`].
+    pub async fn descends(&self, tip: &CommitId, from: &CommitId) -> Result<bool, GitError> {
+        let (tip, from) = (*tip, *from);
+        self.blocking(move |repository| repository.descends(tip, from)).await
+    }
+
     /// The files of that commit: a shallow fetch, when it is not there yet.
     pub async fn fetch(&self, commit: &CommitId) -> Result<Snapshot, GitError> {
         let commit = *commit;
-        self.blocking(move |repository| repository.fetch(&commit)).await
+        self.reading(move |repository| repository.fetch(&commit)).await
     }
 
     /// One commit on `parent` with these changes, pushed as a compare-and-swap. `Pushed::Nothing` when the files are
@@ -125,11 +139,7 @@ impl Repository {
             Some(head) => head,
             None => self.commit().await?,
         };
-        let read = move |repository: &mut git::Repository| {
-            let ledger = repository.ledger(&from)?;
-            read(&ledger).map_err(|error| ledger.explain(error))
-        };
-        Ok(self.blocking(read).await?)
+        Ok(self.reading(move |repository| read(&repository.ledger(&from)?)).await?)
     }
 
     /// The changes of some lockfiles in the latest `limit` commits below `tip`. See [`git::Repository::trace`].
@@ -138,7 +148,7 @@ impl Repository {
     /// [`GitError`].
     pub async fn trace(&self, tip: &CommitId, paths: BTreeSet<String>, limit: usize) -> Result<Trace, GitError> {
         let tip = *tip;
-        self.blocking(move |repository| repository.trace(&tip, paths, limit)).await
+        self.reading(move |repository| repository.trace(&tip, paths, limit)).await
     }
 
     /// What `read` ends with, given the latest `limit` commits below `tip`. See [`git::Repository::latest`].
@@ -152,7 +162,15 @@ impl Repository {
         read: impl FnOnce(&Ledger) -> Result<T, GitError> + Send + 'static,
     ) -> Result<T, GitError> {
         let tip = *tip;
-        self.blocking(move |repository| read(&repository.latest(&tip, limit)?)).await
+        self.reading(move |repository| read(&repository.latest(&tip, limit)?)).await
+    }
+
+    /// A call that reads objects, some of which a partial clone may lack.
+    async fn reading<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut git::Repository) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, GitError> {
+        self.blocking(|repository| call(repository).map_err(|error| repository.explained(error))).await
     }
 
     async fn blocking<T: Send + 'static>(&self, call: impl FnOnce(&mut git::Repository) -> T + Send + 'static) -> T {

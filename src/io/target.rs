@@ -85,6 +85,27 @@ impl Cluster for AnyTarget {
         }
     }
 
+    async fn accepted(&self) -> Result<Option<String>, Problem> {
+        match self {
+            Self::Kube(cluster) => cluster.accepted().await,
+            Self::Directory(directory) => directory.accepted().await,
+        }
+    }
+
+    async fn accept(&self, commit: &str) -> Result<(), Problem> {
+        match self {
+            Self::Kube(cluster) => cluster.accept(commit).await,
+            Self::Directory(directory) => directory.accept(commit).await,
+        }
+    }
+
+    fn how_to_accept(&self, commit: &str) -> String {
+        match self {
+            Self::Kube(cluster) => cluster.how_to_accept(commit),
+            Self::Directory(directory) => directory.how_to_accept(commit),
+        }
+    }
+
     fn requests(&self) -> u64 {
         match self {
             Self::Kube(cluster) => cluster.requests(),

@@ -46,6 +46,8 @@ pub struct Memory {
     behind: bool,
     /// The files of the commit that was seen last.
     snapshot: Option<(git::CommitId, Arc<Snapshot>)>,
+    /// The commit of the last pass.
+    accepted: Option<git::CommitId>,
     /// What was rendered last, by the instance that it was rendered for: this larder's own, and the default one.
     renderers: BTreeMap<String, Renderer>,
     client: Option<(Registries, Arc<RegistryClient>)>,
@@ -77,6 +79,7 @@ impl Default for Memory {
             next_due: None,
             behind: false,
             snapshot: None,
+            accepted: None,
             renderers: BTreeMap::new(),
             client: None,
             moved: proposals::Moved::new(),
@@ -181,6 +184,16 @@ impl Memory {
     /// How long until a reference is due; none while nothing waits.
     pub fn until_due(&self) -> Option<Duration> {
         self.next_due.map(|due| due.saturating_sub(self.started.elapsed()))
+    }
+
+    /// The commit of the last pass, if there was one.
+    pub(super) fn accepted(&self) -> Option<git::CommitId> {
+        self.accepted
+    }
+
+    /// Remembers the commit of a pass.
+    pub(super) fn accept(&mut self, commit: git::CommitId) {
+        self.accepted = Some(commit);
     }
 
     /// The commit and its files, when it is the one that was seen last.

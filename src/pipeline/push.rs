@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Memory, RunError, World, past, propose, record, resolve::resolve};
+use super::{Memory, RunError, World, forward, past, propose, record, resolve::resolve};
 use crate::{
     io::{cluster::Cluster, git, registry::Credentials},
     model::{
@@ -69,7 +69,7 @@ impl LockMode {
 }
 
 /// The files of that commit, from memory when it is the one that was seen last.
-pub(super) async fn fetch<C, K>(
+pub(super) async fn fetch<C: Cluster, K>(
     world: &World<C, K>,
     memory: &mut Memory,
     tip: &git::CommitId,
@@ -77,6 +77,7 @@ pub(super) async fn fetch<C, K>(
     if let Some(snapshot) = memory.snapshot(tip) {
         return Ok(snapshot);
     }
+    forward::check(world, memory, tip).await?;
     let snapshot = Arc::new(world.repository.fetch(tip).await.map_err(Problem::from)?);
     tracing::info!(commit = %tip, files = snapshot.files.len(), "fetched");
     memory.keep(*tip, snapshot.clone());

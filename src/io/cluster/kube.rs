@@ -22,7 +22,7 @@ use super::{
     inventory::Identity,
     path,
     problem::{Attempt, problem},
-    status::MAX_BYTES,
+    status::{ACCEPTED, MAX_BYTES},
     store::Store,
 };
 use crate::model::{
@@ -119,6 +119,20 @@ impl Cluster for KubeCluster {
 
     async fn publish(&self, status: &Status) -> Result<(), Problem> {
         self.write_status(self.status_place(), &self.status_name(), &status.published(MAX_BYTES)).await
+    }
+
+    async fn accepted(&self) -> Result<Option<String>, Problem> {
+        self.read_key(self.status_place(), &self.status_name(), ACCEPTED).await
+    }
+
+    async fn accept(&self, commit: &str) -> Result<(), Problem> {
+        self.write_accepted(commit).await
+    }
+
+    fn how_to_accept(&self, commit: &str) -> String {
+        let (namespace, name) = (self.status_place(), self.status_name());
+        let patch = format!("{{\"data\":{{\"{ACCEPTED}\":\"{commit}\"}}}}");
+        format!("kubectl -n {namespace} patch configmap {name} --type merge -p '{patch}'")
     }
 
     async fn apply(&self, manifest: &Manifest) -> Result<(), Problem> {

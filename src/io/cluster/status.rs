@@ -13,6 +13,9 @@ use crate::model::{
 /// The key under which a status is kept.
 const KEY: &str = "status.json";
 
+/// The key of the last accepted commit, where commits have to be signed.
+pub(super) const ACCEPTED: &str = "accepted";
+
 /// The namespace of `deploy/kustomize/base`.
 const DEPLOYED: &str = "larder-system";
 
@@ -80,9 +83,30 @@ impl KubeCluster {
     /// # Errors
     /// When the API server does not answer.
     pub async fn read_status(&self, namespace: &str, name: &str) -> Result<Option<String>, Problem> {
+        self.read_key(namespace, name, KEY).await
+    }
+
+    /// Records the last accepted commit, as a field of its own manager: who writes the status does not remove it.
+    pub(super) async fn write_accepted(&self, commit: &str) -> Result<(), Problem> {
+        let (namespace, name) = (self.status_place().to_owned(), self.status_name());
+        let id = id(&namespace, &name);
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": namespace},
+            "data": {ACCEPTED: commit},
+        });
+        let params = PatchParams::apply(&format!("{}-accepted", self.identity.manager)).force();
+        let request = path::beside(&id).patch(&name, &params, &Patch::Apply(&object));
+        let written = self.send::<Value>(request).await;
+        written.map(drop).map_err(|error| problem(attempt(&id, &id.to_string(), "patch"), &error))
+    }
+
+    /// One key of the ConfigMap; none where there is none.
+    pub(super) async fn read_key(&self, namespace: &str, name: &str, key: &str) -> Result<Option<String>, Problem> {
         let id = id(namespace, name);
         match self.send::<Value>(path::beside(&id).get(name, &GetParams::default())).await {
-            Ok(object) => Ok(object["data"][KEY].as_str().map(str::to_owned)),
+            Ok(object) => Ok(object["data"][key].as_str().map(str::to_owned)),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
             Err(error) => Err(problem(attempt(&id, &id.to_string(), "get"), &error)),
         }

@@ -93,6 +93,16 @@ pub enum GitError {
         /// What was said about it.
         detail: String,
     },
+    /// An HTTP status that is neither of the credentials nor of the network.
+    #[error("{remote} answered with {detail}")]
+    Status {
+        /// The repository.
+        remote: String,
+        /// The status, and what it means.
+        detail: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
     /// An answer that says no.
     #[error("{remote} answered: {detail}")]
     Remote {
@@ -219,7 +229,7 @@ impl GitError {
     /// What its reader can do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Address { hint, .. } => (*hint).to_owned(),
+            Self::Address { hint, .. } | Self::Status { hint, .. } => (*hint).to_owned(),
             Self::Untrusted { hint, .. } => format!("{hint}; until then the target stays as it is"),
             Self::Keys { hint, .. } | Self::Signing { hint, .. } => hint.clone(),
             Self::Branch { .. } => "give a branch, such as `--branch main`; tags cannot be followed".into(),
@@ -300,6 +310,24 @@ pub enum PushError {
         /// How that was noticed.
         detail: String,
     },
+    /// The branch is checked out, and Git does not move it under people's hands.
+    #[error("`{branch}` is checked out in a work tree of {place}, so it is not moved")]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// The repository.
+        place: String,
+    },
+    /// The work tree that would be updated holds changes that are not committed.
+    #[error("the work tree of {place} is not clean, so nothing is committed to `{branch}`: {detail}")]
+    Uncommitted {
+        /// The branch.
+        branch: String,
+        /// The repository.
+        place: String,
+        /// Git's words.
+        detail: String,
+    },
     /// The remote does not want this commit. Trying again without a change will not help.
     #[error("the push to `{branch}` was refused: {message}")]
     Refused {
@@ -318,12 +346,10 @@ impl PushError {
     pub fn hint(&self) -> String {
         match self {
             Self::Raced { .. } => "larder tries again on the new tip".into(),
-            Self::Refused { message, .. } if message.contains("branch is currently checked out") => {
-                "push to a bare repository, or set `receive.denyCurrentBranch=updateInstead` in this one".into()
-            }
-            Self::Refused { message, .. } if message.contains("Working directory has") => {
-                "commit or stash what is changed in the work tree, then try again".into()
-            }
+            Self::CheckedOut { .. } => "name a bare repository with --repo, set `receive.denyCurrentBranch=updateInstead` in \
+                                        this one, or use `--follow` to apply without locking"
+                .into(),
+            Self::Uncommitted { .. } => "commit or stash your changes (`git status` lists them), then try again".into(),
             Self::Refused { message, .. } if is_signature(message) => {
                 "the branch wants signed commits: give larder a key with --signing-key-file and register its public half \
                  with larder's account at the forge; docs/guides/signing.md shows how"

@@ -69,6 +69,27 @@ pub(super) fn snapshot(
     with_tree(options, address, commit, read).map(|(_, snapshot)| snapshot)
 }
 
+/// The commit that an id names: itself, or what an annotated tag points to. An id that is not here stays as it is.
+pub(super) fn peeled(options: &Options, address: &Address, id: CommitId) -> Result<CommitId, GitError> {
+    let peel = |repository: &gix::Repository| {
+        let Ok(Some(object)) = repository.try_find_object(id.0) else { return Ok(id) };
+        let commit = object.peel_to_commit().map_err(|error| local::corrupt(options, &error))?;
+        Ok(CommitId(commit.id))
+    };
+    if let Address::Local(folder) = address {
+        return peel(&local::open(options, folder)?);
+    }
+    let cache = Cache::open(&options.cache, TREES)?;
+    if !cache.holds(id) {
+        // Without the list of what is here: a tag is no commit whose parents are missing.
+        let wish = Wish { want: &[id.0], depth: Some(1), filter: Some(WITHOUT_LARGE), ..Wish::default() };
+        request(options, address, &cache.repository, &wish)?;
+    }
+    let commit = peel(&cache.repository)?;
+    cache.add(commit)?;
+    Ok(commit)
+}
+
 /// What is fetched of a commit's files: those that are read, of up to [`walk::MAX_FILE`](crate::io::walk::MAX_FILE) bytes. Others would cost memory,
 /// disk and time for nothing. A remote that cannot leave them out sends all.
 const WITHOUT_LARGE: &str = "blob:limit=1048577";

@@ -10,12 +10,12 @@ mod states;
 mod trace;
 mod walk;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use gix::{
     ObjectId, Repository,
     bstr::ByteSlice as _,
-    objs::{CommitRefIter, TreeRefIter, tree::EntryKind},
+    objs::{CommitRefIter, Kind, TreeRefIter, tree::EntryKind},
     protocol::fetch::response::ShallowUpdate,
 };
 
@@ -63,25 +63,26 @@ pub struct Query {
     pub holding: Option<String>,
 }
 
-/// Whether `commit` is `tip` or one of the latest commits below it.
+/// Whether `commit` is `tip` or one of as many commits below it as `reach` says, the nearest first.
 pub(super) fn contains(
     options: &Options,
     address: &Address,
     tip: CommitId,
     commit: CommitId,
+    reach: Reach,
 ) -> Result<bool, GitError> {
-    let (repository, _lock) = repository(options, address, tip, LATEST)?;
+    let (repository, _lock) = repository(options, address, tip, reach)?;
     let mut seen = HashSet::new();
-    let mut rest = vec![tip.0];
-    while let Some(id) = rest.pop() {
+    let mut rest = VecDeque::from([tip.0]);
+    while let Some(id) = rest.pop_front() {
         if id == commit.0 {
             return Ok(true);
         }
-        if seen.len() < LATEST.1
+        if seen.len() < reach.1
             && seen.insert(id)
-            && let Ok(found) = repository.find_commit(id)
+            && let Ok(bytes) = local::read(&repository, id, Kind::Commit)
         {
-            rest.extend(found.parent_ids().map(gix::Id::detach));
+            rest.extend(CommitRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).parent_ids());
         }
     }
     Ok(false)

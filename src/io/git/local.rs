@@ -81,6 +81,19 @@ pub(super) fn open(options: &Options, folder: &Path) -> Result<gix::Repository, 
     }
 }
 
+/// Whether a repository is a clone that was made without some objects.
+/// <https://git-scm.com/docs/partial-clone>
+pub(super) fn is_partial(options: &Options, folder: &Path) -> bool {
+    open(options, folder).is_ok_and(|repository| {
+        let config = repository.config_snapshot();
+        config.string("extensions.partialClone").is_some()
+            || config
+                .plumbing()
+                .sections_by_name("remote")
+                .is_some_and(|mut remotes| remotes.any(|one| one.value("promisor").is_some()))
+    })
+}
+
 /// What git's own rule takes for a repository: a HEAD, objects and refs, or a `.git` that leads there.
 fn is_repository(folder: &Path) -> bool {
     folder.join(".git").exists() || (folder.join("HEAD").exists() && folder.join("objects").exists())
@@ -111,14 +124,27 @@ pub(super) fn text(error: &gix::Error) -> String {
     super::redact::printable(&texts.join(": "))
 }
 
-/// Whether only git itself may move a branch of this repository: it has a work tree, or hooks that a push runs.
+/// Whether only git itself may move a branch of this repository: it has a work tree (its own or a linked one), hooks that a
+/// push runs, or settings for pushes, the user's included.
 pub(super) fn needs_git(repository: &gix::Repository) -> bool {
-    let configured = repository.config_snapshot().string("core.hooksPath");
+    let users = gix::config::File::from_globals().ok();
+    let own = repository.config_snapshot();
+    let configured = own.string("core.hooksPath").or_else(|| users.as_ref()?.string("core.hooksPath"));
     let hooks = match configured {
         Some(path) => repository.git_dir().join(path.to_string()),
         None => repository.common_dir().join("hooks"),
     };
-    !repository.is_bare() || HOOKS.iter().any(|hook| is_executable(&hooks.join(hook)))
+    let linked = fs::read_dir(repository.common_dir().join("worktrees")).is_ok_and(|mut trees| trees.next().is_some());
+    !repository.is_bare()
+        || linked
+        || has_rules(own.plumbing())
+        || users.as_ref().is_some_and(has_rules)
+        || HOOKS.iter().any(|hook| is_executable(&hooks.join(hook)))
+}
+
+/// Whether a configuration says which pushes are taken: `receive.denyNonFastForwards`, `receive.fsckObjects` and others.
+fn has_rules(config: &gix::config::File) -> bool {
+    ["receive", "transfer"].iter().any(|name| config.sections_by_name(name).is_some_and(|mut all| all.next().is_some()))
 }
 
 #[cfg(unix)]

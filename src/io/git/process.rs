@@ -79,6 +79,15 @@ pub(super) fn offered_key(
     words.lines().find_map(|line| line.strip_prefix("debug1: Server host key: ")).map(|key| key.trim().to_owned())
 }
 
+/// The keys that a known_hosts file lists for a host, as `ssh-keygen` shows them: `ED25519 SHA256:…`.
+pub(super) fn known_keys(host: &str, port: Option<u16>, file: &Path) -> Vec<String> {
+    let host = port.filter(|port| *port != 22).map_or_else(|| host.to_owned(), |port| format!("[{host}]:{port}"));
+    let output = Command::new("ssh-keygen").arg("-l").arg("-f").arg(file).arg("-F").arg(host).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let key = |line: &str| line.split_once(' ').map(|(_, key)| key.trim().to_owned());
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(key).collect()
+}
+
 /// The call of `ssh` for a repository.
 fn ssh_command(
     remote: &str,

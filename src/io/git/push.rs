@@ -111,7 +111,12 @@ fn send(
     {
         return Err(PushError::Raced { branch: refs::short(branch), detail: reason });
     }
-    Err(PushError::Refused { branch: refs::short(branch), message: text })
+    let (branch, place) = (refs::short(branch), options.remote());
+    Err(match () {
+        () if reason.contains("branch is currently checked out") => PushError::CheckedOut { branch, place },
+        () if reason.contains("Working directory has") => PushError::Uncommitted { branch, place, detail: reason },
+        () => PushError::Refused { branch, message: text },
+    })
 }
 
 fn raced(branch: &str, parent: CommitId, at: Option<CommitId>) -> PushError {
@@ -161,6 +166,10 @@ pub(super) fn talk(
             let mut said = said.borrow_mut();
             let room = MAX_WORDS.saturating_sub(said.len());
             said.extend_from_slice(&text[..text.len().min(room)]);
+            // The line end was taken off each packet.
+            if !text.ends_with(b"\n") {
+                said.push(b'\n');
+            }
             ControlFlow::Continue(())
         })));
         let read = reader.by_ref().take(MAX_REPORT).read_to_end(&mut data);
@@ -215,7 +224,7 @@ fn descends(
     tip: CommitId,
     commit: CommitId,
 ) -> Result<(), PushError> {
-    if super::history::contains(options, address, tip, commit)? {
+    if super::history::contains(options, address, tip, commit, super::history::LATEST)? {
         return Ok(());
     }
     Err(raced(branch, commit, Some(tip)))

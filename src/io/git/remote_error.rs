@@ -41,9 +41,29 @@ pub(super) fn classify(remote: &str, redactor: &Redactor, error: &(dyn Error + '
     if says(&["proxy authorization required", "proxy authentication required"]) {
         return GitError::Network { remote, detail: "the proxy wants a login (HTTP status 407)".into() };
     }
+    // What these say is neither of the credentials nor of the network.
+    let status = |code: &str| texts.iter().any(|text| text.contains(&format!("HTTP status {code}")));
+    for (code, means, hint) in [
+        (
+            "429",
+            "its rate limit is reached",
+            "larder waits longer each time; ask for a higher limit, or raise --interval",
+        ),
+        ("503", "it is overloaded or under maintenance", "larder tries again, and waits longer each time"),
+        ("413", "the request is too large", "raise the limit of the server, or of the proxy before it"),
+    ] {
+        if status(code) {
+            let detail = format!("HTTP status {code}: {means}");
+            return GitError::Status { remote, detail, hint };
+        }
+    }
     let unauthenticated = chain.iter().any(|error| error.is::<AuthenticationRequired>());
     if unauthenticated || says(&["HTTP status 401", "HTTP status 403", "No credentials were returned"]) {
-        let detail = if says(&["HTTP status 403"]) { "HTTP status 403, forbidden" } else { "HTTP status 401" };
+        let detail = if says(&["HTTP status 403"]) {
+            "HTTP status 403, forbidden (some forges answer so when their rate limit is reached)"
+        } else {
+            "HTTP status 401"
+        };
         return GitError::Authentication { remote, detail: detail.into() };
     }
     if says(&["HTTP status 404", "HTTP status 410", "'smart' protocol"]) {

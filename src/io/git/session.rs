@@ -124,17 +124,21 @@ impl Session {
     }
 }
 
-/// Adds the key that an ssh host has offered, where ssh has not said so itself: what is compared with is its fingerprint.
-/// T24b
+/// Adds the key that an ssh host has offered, where ssh has not said so itself, and those that are expected.
 fn offered(options: &Options, address: &Address, service: Service, error: GitError) -> GitError {
     match (error, address) {
-        (GitError::HostKey { remote, detail }, Address::Ssh { user, host, port, path })
-            if !detail.contains("SHA256:") =>
-        {
-            let place = (user.as_deref(), host.as_str(), *port, path.as_str());
-            let key = process::offered_key(&remote, place, &options.credentials, service);
-            let key = key.map(|key| format!("\nThe host offers the key {}", redact::printable(&key)));
-            GitError::HostKey { remote, detail: detail + &key.unwrap_or_default() }
+        (GitError::HostKey { remote, mut detail }, Address::Ssh { user, host, port, path }) => {
+            if !detail.contains("SHA256:") {
+                let place = (user.as_deref(), host.as_str(), *port, path.as_str());
+                let key = process::offered_key(&remote, place, &options.credentials, service);
+                detail.extend(key.map(|key| format!("\nThe host offers the key {}", redact::printable(&key))));
+            }
+            if let Some(file) = &options.credentials.known_hosts {
+                let known = process::known_keys(host, *port, file);
+                let known = if known.is_empty() { "no key of this host".to_owned() } else { known.join(", ") };
+                detail.push_str(&format!("\n{} lists {}", file.display(), redact::printable(&known)));
+            }
+            GitError::HostKey { remote, detail }
         }
         (error, _) => error,
     }
@@ -156,7 +160,7 @@ impl Said for PushError {
     fn git(&self) -> Option<&GitError> {
         match self {
             Self::Git(error) => Some(error),
-            Self::Raced { .. } | Self::Refused { .. } => None,
+            Self::Raced { .. } | Self::Refused { .. } | Self::CheckedOut { .. } | Self::Uncommitted { .. } => None,
         }
     }
 }

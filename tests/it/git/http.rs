@@ -129,13 +129,21 @@ fn what_a_server_says_is_told_apart() {
     let world = World::new(&FILES);
     let server = Server::start(&world, None);
     let mut repository = Repository::open(world.options(&server.url())).unwrap();
-    for (status, expected) in [(404, "not-found"), (403, "authentication"), (401, "authentication"), (503, "network")] {
+    for (status, expected) in [
+        (404, "not-found"),
+        (403, "authentication"),
+        (401, "authentication"),
+        (503, "status"),
+        (429, "status"),
+        (413, "status"),
+    ] {
         server.fault(Some(Fault::Status(status)));
         let error = repository.tip().unwrap_err();
         let found = match &error {
             GitError::NotFound { .. } => "not-found",
             GitError::Authentication { .. } => "authentication",
             GitError::Network { .. } => "network",
+            GitError::Status { .. } => "status",
             _ => "other",
         };
         assert_eq!(found, expected, "{status}: {error:?}");

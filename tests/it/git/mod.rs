@@ -3,7 +3,9 @@
 mod big;
 mod branches;
 mod cache;
+mod checked_out;
 mod controller;
+mod forward;
 mod gitea;
 mod history;
 mod hooks;
@@ -11,6 +13,7 @@ mod http;
 mod local;
 pub(crate) mod proxy;
 mod replaced;
+mod revisions;
 pub mod server;
 mod side;
 pub mod signatures;

@@ -127,6 +127,9 @@ fn a_host_that_is_not_the_known_one_is_refused() {
     sshd.know("other-host");
     let error = repository.tip().unwrap_err();
     assert!(matches!(&error, GitError::HostKey { .. }) && error.to_string().contains("CHANGED"), "{error:?}");
+    for key in ["host.pub", "other-host.pub"] {
+        assert!(error.to_string().contains(&fingerprint(&sshd.folder.join(key))), "offered and expected: {error}");
+    }
     fs::write(sshd.folder.join("known hosts"), "").unwrap();
     let error = repository.tip().unwrap_err();
     assert!(matches!(&error, GitError::HostKey { .. }), "{error:?}");

@@ -7,7 +7,6 @@ use std::{
 
 use gix::{
     ObjectId,
-    bstr::ByteSlice as _,
     objs::{Kind, tree::EntryKind},
 };
 
@@ -116,18 +115,6 @@ impl Ledger {
     pub fn lockfiles(&self) -> Result<Vec<String>, GitError> {
         let tree = self.lock_tree(self.step_here(self.tip.0)?.tree)?;
         Ok(self.changed((None, tree))?.into_iter().map(|changed| changed.path).collect())
-    }
-
-    /// What an error means here: of a partial clone it is no wonder that objects are missing.
-    pub fn explain(&self, error: GitError) -> GitError {
-        let config = self.repository.config_snapshot();
-        let is_promised = |name: &str| config.boolean(&format!("remote.{name}.promisor")) == Some(true);
-        let is_partial = config.string("extensions.partialClone").is_some()
-            || self.repository.remote_names().iter().any(|name| is_promised(&name.to_str_lossy()));
-        match error {
-            GitError::Corrupt { remote, detail } if is_partial => GitError::Partial { remote, detail },
-            error => error,
-        }
     }
 
     /// The lockfiles that differ between two trees of lockfiles.
