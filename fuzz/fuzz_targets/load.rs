@@ -10,7 +10,7 @@ use larder::{
         snapshot::{Entry, Snapshot},
         text::is_unseen,
     },
-    stages::load::load,
+    stages::{lint::lint, load::load},
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -35,7 +35,7 @@ fn check(files: &[(&str, &[u8])], path: &str) {
     let (errors, warnings) = match result {
         Ok(found) => {
             let failures = found.environments.values().filter_map(|result| result.as_ref().err());
-            (failures.flat_map(|failure| failure.problems().to_vec()).collect(), found.warnings)
+            (failures.flat_map(|failure| failure.problems().to_vec()).collect(), lint(&snapshot, &found))
         }
         Err(failure) => (failure.problems().to_vec(), Vec::new()),
     };

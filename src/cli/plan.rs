@@ -20,7 +20,7 @@ use crate::{
         plan::{Action, Change, Plan as ModelPlan},
     },
     pipeline::{compare, render_locked},
-    stages::{load::Environments, lock::holds, render},
+    stages::{lint::lint, load::Environments, lock::holds, render},
 };
 
 /// Show what `apply` would change, or what changes between two revisions
@@ -114,7 +114,7 @@ impl Plan {
         };
         let source = session::source(&self.source).await?;
         let environments = session::load(&source)?;
-        environments.warnings.iter().for_each(|warning| printer.warning(warning));
+        lint(&source.snapshot, &environments).iter().for_each(|warning| printer.warning(warning));
         let target = session::target(&self.target).await?;
         let change = session::locked(&environments);
         let options = render::Options { instance: self.target.instance.clone() };

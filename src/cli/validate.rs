@@ -9,11 +9,13 @@ use crate::{
     io::folder,
     model::{
         batch::{failed, succeeded},
-        failure::{Failure, Problem},
+        failure::Problem,
+        snapshot::Snapshot,
     },
     stages::{
         changed::{self, Affected},
-        load::{self, Environments},
+        lint::lint,
+        load::load,
         review::text::plural,
     },
 };
@@ -83,7 +85,7 @@ impl Validate {
             }
             None => Affected::All,
         };
-        let findings = findings(load::load(&source.snapshot), &affected);
+        let findings = findings(&source.snapshot, &affected);
         print(printer, &findings, self.output, &self.folder());
         Ok(match (findings.errors.is_empty(), findings.warnings.is_empty() || !self.strict) {
             (false, _) => Exit::Failure,
@@ -103,8 +105,8 @@ impl Validate {
     }
 }
 
-fn findings(loaded: Result<Environments, Failure>, affected: &Affected) -> Findings {
-    let environments = match loaded {
+fn findings(snapshot: &Snapshot, affected: &Affected) -> Findings {
+    let environments = match load(snapshot) {
         Ok(environments) => environments,
         Err(failure) => return Findings { errors: failure.problems().to_vec(), ..Findings::default() },
     };
@@ -116,7 +118,7 @@ fn findings(loaded: Result<Environments, Failure>, affected: &Affected) -> Findi
         valid: succeeded(&environments.environments).filter(|(_, found)| affected.covers(&found.path)).count(),
         ignored: environments.ignored,
         errors: errors.filter(concerned).cloned().collect(),
-        warnings: environments.warnings.iter().filter(concerned).cloned().collect(),
+        warnings: lint(snapshot, &environments).into_iter().filter(|problem| affected.concerns(problem)).collect(),
     }
 }
 

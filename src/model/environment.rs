@@ -1,11 +1,16 @@
 //! An environment as larder uses it: one file of `environments/`, checked and completed with the defaults.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    lint::Lint,
     name::{EnvironmentId, Name},
     reference::ImageReference,
     resolution::Platform,
@@ -34,6 +39,8 @@ pub struct Environment {
     pub resources: Option<Resources>,
     /// While true, neither its lockfile nor its objects change.
     pub suspend: bool,
+    /// Lints that are not reported for it.
+    pub allow: BTreeSet<Lint>,
 }
 
 /// One image of an environment.

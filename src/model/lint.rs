@@ -1,14 +1,9 @@
-//! What is allowed and yet looks like a mistake: the lints by name, and where they are allowed.
+//! What is allowed and yet looks like a mistake: the lints by name.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::{failure::Problem, name::EnvironmentId};
 
 /// A lint. Its name is what a file allows it by; `docs/reference/lints.md` explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -63,24 +58,6 @@ impl Lint {
 impl fmt::Display for Lint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// Where lints are allowed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
-    /// In the whole repository: `spec.lints.allow` of `larder.yaml`.
-    pub everywhere: BTreeSet<Lint>,
-    /// In one environment: `spec.allow` of its file.
-    pub environments: BTreeMap<EnvironmentId, BTreeSet<Lint>>,
-}
-
-impl Allowed {
-    /// Whether a finding is not to be told; `of` is the environment that it is about, if it is about one.
-    pub fn covers(&self, finding: &Problem, of: Option<&EnvironmentId>) -> bool {
-        let Some(lint) = finding.lint else { return false };
-        let own = of.and_then(|id| self.environments.get(id));
-        self.everywhere.contains(&lint) || own.is_some_and(|own| own.contains(&lint))
     }
 }
 

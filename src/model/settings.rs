@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     environment::{Placement, Puller, Strategy},
+    lint::Lint,
     name::{EnvironmentId, Name},
     pattern::RepositoryPattern,
     reference::ImageReference,
@@ -33,6 +34,8 @@ pub struct Settings {
     pub prune: Prune,
     /// Images that the pullers themselves run.
     pub helpers: Helpers,
+    /// Lints that are not reported for anything.
+    pub allow: BTreeSet<Lint>,
 }
 
 /// A tenant's part of the cluster.

@@ -2,6 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+/// Where the settings are.
+pub const SETTINGS: &str = "larder.yaml";
+
 /// What a path of the environment repository holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -22,7 +25,7 @@ pub enum Entry {
 pub fn is_read(path: &str) -> bool {
     let has = |extension: &str| path.rsplit_once('.').is_some_and(|(_, found)| found.eq_ignore_ascii_case(extension));
     match path.split_once('/') {
-        None => path == "larder.yaml",
+        None => path == SETTINGS,
         Some(("templates", _)) => path.ends_with(".j2"),
         Some(("lock", _)) => path.ends_with(".yaml"),
         Some(_) => ["yaml", "yml", "json"].into_iter().any(has),

@@ -258,16 +258,13 @@ mod tests {
         for image in answer.values_mut().flatten() {
             image.warnings.push(Problem::new(Category::Credentials, "the pull secret does not exist"));
         }
-        let nothing = (std::collections::BTreeMap::new(), Vec::new(), Vec::new());
-        let (templates, warnings, strays) = nothing;
         (
             Environments {
                 settings: settings(),
                 environments,
                 lock,
-                templates,
-                warnings,
-                strays,
+                templates: Default::default(),
+                strays: Vec::new(),
                 unread: Default::default(),
                 ignored: 0,
             },

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{failure::Problem, snapshot::Snapshot};
-
-use super::load::SETTINGS;
+use crate::model::{
+    failure::Problem,
+    snapshot::{SETTINGS, Snapshot},
+};
 
 /// The files that may be valid or not because of what changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,35 +6,34 @@ mod places;
 mod pools;
 mod pullers;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::model::{
     batch::{Batch, succeeded},
     environment::Environment,
-    failure::{Category, Problem},
-    lint::{Allowed, Lint},
+    failure::{Category, Problem, capped},
+    lint::Lint,
     name::EnvironmentId,
     settings::{Confirmed, Settings},
-    snapshot::Snapshot,
+    snapshot::{SETTINGS, Snapshot},
 };
 
 use self::places::Places;
-use super::load::SETTINGS;
+use super::load::Environments;
 
 /// More often than this is only a burden to registries, which count requests.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(60);
 
+/// The most findings that are reported; one more counts the rest.
+const MAX_FINDINGS: usize = 500;
+
 /// A finding and the environment that it is about, if it is about one.
 type Finding = (Option<EnvironmentId>, Problem);
 
-/// All findings that are not allowed, in the order of their files and places. `snapshot` is where everything was read
-/// from, for excerpts.
-pub fn lint(
-    settings: &Settings,
-    environments: &Batch<Environment>,
-    allowed: &Allowed,
-    snapshot: &Snapshot,
-) -> Vec<Problem> {
+/// All findings that are not allowed, in the order of their files and places, at most [`MAX_FINDINGS`]. `snapshot` is
+/// where `loaded` was read from, for excerpts.
+pub fn lint(snapshot: &Snapshot, loaded: &Environments) -> Vec<Problem> {
+    let Environments { settings, environments, .. } = loaded;
     let places = Places::of(snapshot);
     let mut findings: Vec<Finding> = Vec::new();
     for (id, environment) in succeeded(environments) {
@@ -45,17 +44,19 @@ pub fn lint(
     findings.extend(pools::unused(settings, environments, &places));
     findings.extend(pullers::many(settings, environments, &places));
     findings.extend(stale_confirmations(settings, environments, &places));
-    let mut findings: Vec<Problem> = findings
-        .into_iter()
-        .filter(|(id, problem)| !allowed.covers(problem, id.as_ref()))
-        .map(|(_, problem)| problem)
-        .collect();
+    let is_allowed = |(id, problem): &Finding| {
+        let own = id.as_ref().and_then(|id| environments.get(id)?.as_ref().ok());
+        let allows = |allow: &BTreeSet<Lint>| problem.lint.is_some_and(|lint| allow.contains(&lint));
+        allows(&settings.allow) || own.is_some_and(|environment| allows(&environment.allow))
+    };
+    findings.retain(|finding| !is_allowed(finding));
+    let mut findings: Vec<Problem> = findings.into_iter().map(|(_, problem)| problem).collect();
     findings.sort_by(|a, b| {
         let key = |problem: &Problem| problem.location.clone().map(|place| (place.path, place.line, place.column));
         key(a).cmp(&key(b))
     });
     findings.dedup();
-    findings
+    capped(findings, MAX_FINDINGS)
 }
 
 fn short_refresh(environment: &Environment, places: &Places<'_>) -> Option<Problem> {

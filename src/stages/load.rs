@@ -27,14 +27,13 @@ use crate::model::{
     batch::Batch,
     environment::Environment,
     failure::{Category, Failure, Problem, capped},
-    lint::{Allowed, Lint},
     lock::{Lock, Lockfile},
     name::{EnvironmentId, Name},
     settings::Settings,
-    snapshot::{Entry, Snapshot},
+    snapshot::{Entry, SETTINGS, Snapshot},
 };
 
-use super::{lint, lockfile};
+use super::lockfile;
 
 pub use self::memo::Loader;
 
@@ -43,11 +42,8 @@ use self::{
     memo::Last,
 };
 
-/// Where the settings are.
-pub(super) const SETTINGS: &str = "larder.yaml";
-
-/// The most problems that the environments of a snapshot have together, but for one of each; also the most warnings, and
-/// files that belong to no environment. What is reported of a pass must stay small whatever people commit.
+/// The most problems that the environments of a snapshot have together, but for one of each; also the most files that
+/// belong to no environment. What is reported of a pass must stay small whatever people commit.
 const MAX_IN_ALL: usize = 500;
 
 /// What a snapshot holds, read and checked.
@@ -61,8 +57,6 @@ pub struct Environments {
     pub lock: Lock,
     /// The repository's own templates, by their path below `templates/`.
     pub templates: BTreeMap<String, String>,
-    /// What is allowed and yet looks like a mistake.
-    pub warnings: Vec<Problem>,
     /// Files under `environments/` that belong to no environment, since their paths name none.
     pub strays: Vec<Problem>,
     /// How many dot files under `environments/` were ignored.
@@ -77,8 +71,7 @@ pub struct Environments {
 /// When `larder.yaml` or a template is missing, unreadable or wrong: what all environments depend on. A pass then
 /// touches nothing.
 pub fn load(snapshot: &Snapshot) -> Result<Environments, Failure> {
-    let (settings, everywhere) = load_settings(snapshot)?;
-    read(snapshot, settings, everywhere, None)
+    read(snapshot, load_settings(snapshot)?, None)
 }
 
 /// Reads all but the settings, which are these.
@@ -86,17 +79,11 @@ pub fn load(snapshot: &Snapshot) -> Result<Environments, Failure> {
 /// # Errors
 /// When a template cannot be read.
 pub fn load_with(snapshot: &Snapshot, settings: Settings) -> Result<Environments, Failure> {
-    read(snapshot, settings, BTreeSet::new(), None)
+    read(snapshot, settings, None)
 }
 
 /// Reads all but the settings, and of `last` nothing anew that is the same.
-fn read(
-    snapshot: &Snapshot,
-    settings: Settings,
-    everywhere: BTreeSet<Lint>,
-    mut last: Option<&mut Last>,
-) -> Result<Environments, Failure> {
-    let mut allowed = Allowed { everywhere, ..Allowed::default() };
+fn read(snapshot: &Snapshot, settings: Settings, mut last: Option<&mut Last>) -> Result<Environments, Failure> {
     let templates = load_templates(snapshot)?;
     let Identities { claims, strays, ignored, unread } = identity::identities(snapshot, &settings);
     let lock = load_lock(snapshot, last.as_deref_mut());
@@ -106,19 +93,12 @@ fn read(
             Claim::File { path, entry } => load_environment(&id, (path, entry), &settings, last.as_deref_mut()),
             Claim::Broken(failure) => Err(failure),
         };
-        let result = result.map(|(environment, own)| {
-            if !own.is_empty() {
-                allowed.environments.insert(id.clone(), own);
-            }
-            environment
-        });
         environments.insert(id, result);
     }
     bounds::count_images(&mut environments, &settings, &lock, snapshot);
-    let warnings = capped(lint::lint(&settings, &environments, &allowed, snapshot), MAX_IN_ALL);
     let strays = capped(strays, MAX_IN_ALL);
     shorten(&mut environments);
-    Ok(Environments { lock, settings, environments, templates, warnings, strays, ignored, unread })
+    Ok(Environments { lock, settings, environments, templates, strays, ignored, unread })
 }
 
 /// Failures beyond the bound for all of them keep their first problem.
@@ -134,7 +114,7 @@ fn shorten(environments: &mut Batch<Environment>) {
     }
 }
 
-fn load_settings(snapshot: &Snapshot) -> Result<(Settings, BTreeSet<Lint>), Failure> {
+fn load_settings(snapshot: &Snapshot) -> Result<Settings, Failure> {
     let Some(entry) = snapshot.files.get(SETTINGS) else {
         return Err(Problem::new(Category::Schema, "there is no larder.yaml, so this is no environment repository")
             .in_file(SETTINGS)
@@ -166,7 +146,7 @@ fn load_environment(
     (path, entry): (&str, &Entry),
     settings: &Settings,
     last: Option<&mut Last>,
-) -> Result<environment::Read, Failure> {
+) -> Result<Environment, Failure> {
     let make = || environment::load(id, path, entry, settings);
     let Some(last) = last else { return make() };
     let is_same = |(of, known): &(String, Entry)| of == path && known == entry;

@@ -16,14 +16,23 @@ use larder::{
         settings::{Bounds, Confirmed, Settings},
         snapshot::{Entry, Snapshot},
     },
-    stages::load::{Environments, load},
+    stages::{
+        lint::lint,
+        load::{Environments, load},
+    },
 };
 
 use crate::cases;
 
 #[test]
 fn cases() {
-    cases::for_each("load", |case| show(&load(&snapshot(case))));
+    cases::for_each("load", |case| {
+        let snapshot = snapshot(case);
+        match load(&snapshot) {
+            Ok(environments) => show_environments(&environments, &lint(&snapshot, &environments)),
+            Err(failure) => format!("FAILED\n{}", show_failure(&failure)),
+        }
+    });
 }
 
 pub fn snapshot(case: &Path) -> Snapshot {
@@ -71,14 +80,7 @@ fn load_entries(entries: impl IntoIterator<Item = (String, Entry)>) -> Environme
     load(&snapshot).unwrap()
 }
 
-fn show(result: &Result<Environments, Failure>) -> String {
-    match result {
-        Ok(environments) => show_environments(environments),
-        Err(failure) => format!("FAILED\n{}", show_failure(failure)),
-    }
-}
-
-fn show_environments(environments: &Environments) -> String {
+fn show_environments(environments: &Environments, warnings: &[Problem]) -> String {
     let mut text = String::new();
     show_settings(&mut text, &environments.settings);
     for name in environments.templates.keys() {
@@ -90,7 +92,7 @@ fn show_environments(environments: &Environments) -> String {
     for (id, failure) in failed(&environments.environments) {
         write!(text, "\nFAILED {id}\n{}", show_failure(failure)).unwrap();
     }
-    for (heading, problems) in [("WARNINGS", &environments.warnings), ("STRAYS", &environments.strays)] {
+    for (heading, problems) in [("WARNINGS", warnings), ("STRAYS", &environments.strays)] {
         if !problems.is_empty() {
             write!(text, "\n{heading}\n").unwrap();
             problems.iter().for_each(|problem| show_problem(&mut text, problem, Severity::Warning));

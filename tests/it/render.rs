@@ -11,6 +11,7 @@ use larder::{
         yaml::to_yaml,
     },
     stages::{
+        lint::lint,
         load::{Environments, load},
         render::{Options, render},
     },
@@ -50,8 +51,9 @@ fn show(manifests: &Manifests) -> String {
 #[test]
 fn the_example_is_rendered() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("example-repo");
-    let mut environments = load(&snapshot(&example)).unwrap();
-    assert!(environments.warnings.is_empty() && environments.strays.is_empty(), "{environments:?}");
+    let snapshot = snapshot(&example);
+    let mut environments = load(&snapshot).unwrap();
+    assert!(lint(&snapshot, &environments).is_empty() && environments.strays.is_empty(), "{environments:?}");
     for (id, environment) in &environments.environments {
         let environment = environment.as_ref().unwrap_or_else(|failure| panic!("{failure}"));
         let images = environment.images.iter().map(|image| {

@@ -306,7 +306,6 @@ mod tests {
             environments,
             lock: now.clone(),
             templates: Default::default(),
-            warnings: vec![],
             strays: vec![],
             ignored: 0,
             unread: Default::default(),

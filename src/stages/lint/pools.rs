@@ -6,9 +6,10 @@ use crate::model::{
     failure::{Category, Problem},
     lint::Lint,
     settings::Settings,
+    snapshot::SETTINGS,
 };
 
-use super::{super::load::SETTINGS, Finding, places::Places};
+use super::{Finding, places::Places};
 
 /// Pools that no environment uses. While an environment is broken, nobody knows what it would use.
 pub fn unused(settings: &Settings, environments: &Batch<Environment>, places: &Places<'_>) -> Vec<Finding> {

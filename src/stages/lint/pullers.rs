@@ -9,11 +9,12 @@ use crate::{
         failure::{Category, Problem},
         lint::Lint,
         settings::Settings,
+        snapshot::SETTINGS,
     },
     stages::render::pods_a_node,
 };
 
-use super::{super::load::SETTINGS, Finding, places::Places};
+use super::{Finding, places::Places};
 
 /// Pods that a kubelet runs unless it is told otherwise. Source:
 /// <https://kubernetes.io/docs/setup/best-practices/cluster-large/>.

@@ -1,11 +1,10 @@
 //! `environments/<tenant>/<name>.yaml`: from the file to a checked environment, completed with the defaults.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::model::{
     environment::{Environment, Image, Placement, Range, Resources},
     failure::{Category, Failure, Problem},
-    lint::Lint,
     name::EnvironmentId,
     resolution::Platform,
     settings::Settings,
@@ -33,21 +32,17 @@ pub const MAX_NODES: usize = 20_000;
 /// The label of every Linux node. Source: <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
 const EVERY_LINUX_NODE: (&str, &str) = ("kubernetes.io/os", "linux");
 
-/// An environment, and the lints that its file allows.
-pub type Read = (Environment, BTreeSet<Lint>);
-
 /// Reads the file of the environment `id`.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn load(id: &EnvironmentId, path: &str, entry: &Entry, settings: &Settings) -> Result<Read, Failure> {
+pub fn load(id: &EnvironmentId, path: &str, entry: &Entry, settings: &Settings) -> Result<Environment, Failure> {
     let source = text::read_yaml(path, entry)?;
     let tenant = settings.tenants.get(&id.tenant).ok_or_else(|| identity::undeclared(id, path, settings))?;
     let folder = Folder { name: &id.tenant, tenant };
     let (spec, mut check) = dialect::read(&source, folder)?;
-    let allowed: BTreeSet<Lint> = spec.allow.iter().flatten().copied().collect();
     let environment = environment(&mut check, id, path, spec, settings, folder);
-    Ok((check.finish(Some(environment))?, allowed))
+    check.finish(Some(environment))
 }
 
 fn environment(
@@ -78,6 +73,7 @@ fn environment(
         puller,
         resources: spec.resources.map(|resources| self::resources(check, resources)),
         suspend: spec.suspend.unwrap_or_default(),
+        allow: spec.allow.into_iter().flatten().collect(),
     }
 }
 

@@ -1,16 +1,14 @@
 //! What was read last, so that only files that differ are read anew.
 
-use std::collections::BTreeSet;
-
-use super::{Environments, SETTINGS, environment, load_settings, read};
+use super::{Environments, load_settings, read};
 use crate::{
     model::{
+        environment::Environment,
         failure::Failure,
-        lint::Lint,
         lock::Lockfile,
         name::EnvironmentId,
         settings::Settings,
-        snapshot::{Entry, Snapshot},
+        snapshot::{Entry, SETTINGS, Snapshot},
     },
     stages::memo::Memo,
 };
@@ -18,7 +16,7 @@ use crate::{
 /// Reads like [`load`](super::load()), and remembers one snapshot's files: of the next one it reads only those that differ.
 #[derive(Default)]
 pub struct Loader {
-    settings: Option<(Entry, Settings, BTreeSet<Lint>)>,
+    settings: Option<(Entry, Settings)>,
     last: Last,
 }
 
@@ -26,7 +24,7 @@ pub struct Loader {
 #[derive(Default)]
 pub(super) struct Last {
     /// By identity, from the path and what the file holds.
-    pub environments: Memo<EnvironmentId, (String, Entry), Result<environment::Read, Failure>>,
+    pub environments: Memo<EnvironmentId, (String, Entry), Result<Environment, Failure>>,
     /// By path.
     pub lockfiles: Memo<String, Entry, Result<Lockfile, Failure>>,
 }
@@ -38,17 +36,17 @@ impl Loader {
     /// As there.
     pub fn load(&mut self, snapshot: &Snapshot) -> Result<Environments, Failure> {
         let entry = snapshot.files.get(SETTINGS);
-        let (settings, everywhere) = match self.settings.take() {
-            Some((known, settings, everywhere)) if Some(&known) == entry => (settings, everywhere),
+        let settings = match self.settings.take() {
+            Some((known, settings)) if Some(&known) == entry => settings,
             _ => {
                 self.last = Last::default();
                 load_settings(snapshot)?
             }
         };
-        self.settings = entry.map(|entry| (entry.clone(), settings.clone(), everywhere.clone()));
+        self.settings = entry.map(|entry| (entry.clone(), settings.clone()));
         self.last.environments.begin();
         self.last.lockfiles.begin();
-        let environments = read(snapshot, settings, everywhere, Some(&mut self.last));
+        let environments = read(snapshot, settings, Some(&mut self.last));
         self.last.environments.end();
         self.last.lockfiles.end();
         environments
@@ -59,11 +57,8 @@ impl Loader {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{
-        super::{SETTINGS, load},
-        Loader,
-    };
-    use crate::model::snapshot::{Entry, Snapshot};
+    use super::{super::load, Loader};
+    use crate::model::snapshot::{Entry, SETTINGS, Snapshot};
 
     const OPEN: &str = "apiVersion: larder.dev/v1alpha1\nkind: Settings\nspec:\n  tenants: {t: {namespace: t}}\n";
     const BOUND: &str = "apiVersion: larder.dev/v1alpha1\nkind: Settings\nspec:\n  defaults: {refresh: 5h}\n  tenants:\n    \

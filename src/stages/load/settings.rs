@@ -2,15 +2,11 @@
 
 mod tenant;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::model::{
     environment::{self, Placement, Strategy},
     failure::{Category, Failure, Problem},
-    lint::Lint,
     name::Name,
     redact,
     reference::ImageReference,
@@ -43,18 +39,16 @@ const PAUSE: &str = "registry.k8s.io/pause:3.10";
 /// The most former digests that an environment may hold on its nodes, which all take disk space.
 const MAX_RETAIN: u32 = 10;
 
-/// Reads `larder.yaml`: the settings, and the lints that it allows.
+/// Reads `larder.yaml`.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn load(path: &str, entry: &Entry) -> Result<(Settings, BTreeSet<Lint>), Failure> {
+pub fn load(path: &str, entry: &Entry) -> Result<Settings, Failure> {
     let source = text::read_yaml(path, entry)?;
     let (file, mut check) = yaml::read::<SettingsFile>(&source, KIND, MAX_NODES)?;
     check.header(&file.api_version, &file.kind, KIND);
-    let mut spec = file.spec.unwrap_or_default();
-    let allow = spec.lints.take().and_then(|lints| lints.allow).into_iter().flatten().collect();
-    let settings = settings(&mut check, spec);
-    check.finish(settings.map(|settings| (settings, allow)))
+    let settings = settings(&mut check, file.spec.unwrap_or_default());
+    check.finish(settings)
 }
 
 fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
@@ -81,7 +75,9 @@ fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
     let (hold, pause) = spec.helpers.map(|helpers| (helpers.hold, helpers.pause)).unwrap_or_default();
     let (hold, pause) = (helper(check, hold.as_ref(), HOLD), helper(check, pause.as_ref(), PAUSE));
     let helpers = Helpers { hold: hold?, pause: pause? };
-    Some(Settings { tenants, pools, defaults, registries, records: Records { name: records }, lock, prune, helpers })
+    let records = Records { name: records };
+    let allow = spec.lints.and_then(|lints| lints.allow).into_iter().flatten().collect();
+    Some(Settings { tenants, pools, defaults, registries, records, lock, prune, helpers, allow })
 }
 
 fn lock(check: &mut Check<'_>, file: &file::settings::Lock) -> LockSettings {

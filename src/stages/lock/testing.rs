@@ -1,6 +1,9 @@
 //! Small worlds for the tests of resolve, lock, message and history.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::lock;
 use crate::model::{
@@ -60,6 +63,7 @@ pub(crate) fn environment(environment: &str, images: &[&str]) -> Environment {
         puller: puller(1),
         resources: None,
         suspend: false,
+        allow: BTreeSet::new(),
     }
 }
 
@@ -79,6 +83,7 @@ pub(crate) fn settings() -> Settings {
         lock: LockSettings::default(),
         prune: Prune { budget: 30, confirmed: vec![] },
         helpers: Helpers { hold: "busybox:1".parse().unwrap(), pause: "pause:3".parse().unwrap() },
+        allow: BTreeSet::new(),
     }
 }
 

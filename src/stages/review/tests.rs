@@ -28,7 +28,6 @@ fn loaded(world: &World) -> Environments {
         environments: world.environments.clone(),
         lock: world.lock.clone(),
         templates: world.templates.clone(),
-        warnings: Vec::new(),
         strays: Vec::new(),
         unread: Default::default(),
         ignored: 0,

@@ -186,7 +186,6 @@ fn nothing() -> Environments {
         environments: BTreeMap::new(),
         lock: BTreeMap::new(),
         templates: BTreeMap::new(),
-        warnings: Vec::new(),
         strays: Vec::new(),
         ignored: 0,
         unread: BTreeSet::new(),

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, path::Path};
 use larder::{
     diagnostics::{Severity, Style, render},
     model::failure::Problem,
-    stages::load::load,
+    stages::{lint::lint, load::load},
 };
 
 use super::snapshot;
@@ -47,11 +47,13 @@ fn the_guide_shows_what_is_said() {
     for (heading, case, path) in SECTIONS {
         let folder = root.join("tests/cases/load").join(case);
         let text = fs::read_to_string(folder.join(path)).unwrap();
-        let environments = load(&snapshot(&folder)).unwrap();
+        let snapshot = snapshot(&folder);
+        let environments = load(&snapshot).unwrap();
+        let warnings = lint(&snapshot, &environments);
         let failures = environments.environments.values().filter_map(|result| result.as_ref().err());
         let errors =
             failures.flat_map(larder::model::failure::Failure::problems).map(|problem| (problem, Severity::Error));
-        let warnings = environments.warnings.iter().map(|problem| (problem, Severity::Warning));
+        let warnings = warnings.iter().map(|problem| (problem, Severity::Warning));
         let is_here = |problem: &Problem| problem.location.as_ref().is_some_and(|location| location.path == path);
         let said: Vec<String> = errors
             .chain(warnings)

@@ -6,7 +6,7 @@ use larder::{
         failure::Category,
         snapshot::{Entry, Snapshot},
     },
-    stages::load::load,
+    stages::{lint::lint, load::load},
 };
 use proptest::prelude::*;
 
@@ -133,11 +133,12 @@ fn no_secret_of_other_kinds_is_repeated() {
 
 fn load_and_render(files: Vec<(String, Vec<u8>)>) {
     let files = files.into_iter().map(|(path, bytes)| (path, Entry::File(bytes.into()))).collect();
-    let problems = match load(&Snapshot { files, ..Snapshot::default() }) {
+    let snapshot = Snapshot { files, ..Snapshot::default() };
+    let problems = match load(&snapshot) {
         Ok(found) => {
             let failures = found.environments.values().filter_map(|result| result.as_ref().err());
             let problems = failures.flat_map(|failure| failure.problems().to_vec());
-            problems.chain(found.warnings).chain(found.strays).collect()
+            problems.chain(lint(&snapshot, &found)).chain(found.strays.clone()).collect()
         }
         Err(failure) => failure.problems().to_vec(),
     };

@@ -1,6 +1,9 @@
 //! A small repository to render, built in code.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -120,6 +123,7 @@ pub fn settings() -> Settings {
             hold: "docker.io/library/busybox:1.37".parse().unwrap(),
             pause: "registry.k8s.io/pause:3.10.2".parse().unwrap(),
         },
+        allow: BTreeSet::new(),
     }
 }
 
@@ -144,6 +148,7 @@ fn environment(id: EnvironmentId, images: Vec<Image>) -> Environment {
         puller: puller(),
         resources: None,
         suspend: false,
+        allow: BTreeSet::new(),
     }
 }
 
