@@ -3,7 +3,7 @@
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{CliError, Exit, Printer};
-use crate::stages::load::schema::FileKind;
+use crate::stages::schema::FileKind;
 
 /// Print the JSON Schema of a kind of file, for editors and other tools
 #[derive(Debug, Args)]

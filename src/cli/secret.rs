@@ -20,7 +20,7 @@ use crate::{
         registries::registry_host,
         yaml::to_yaml,
     },
-    stages::load::values,
+    stages::source::values,
 };
 
 /// The longest password that is read, in bytes: tokens have a few thousand at most.

@@ -86,11 +86,25 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// Bytes for people: `1.5 GiB`.
+pub fn size(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "bytes";
+    for next in units {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, next);
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{is_mark, is_unseen, lines, one_line, quoted, words};
+    use super::{is_mark, is_unseen, lines, one_line, quoted, size, words};
 
     /// By name from the Unicode character database, with their general categories.
     #[test]
@@ -162,6 +176,20 @@ mod tests {
             prop_assert!(!quoted.contains(is_unseen));
             let read: String = serde_saphyr::from_str(&quoted).unwrap();
             prop_assert_eq!(read, text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_readable() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (3 << 30, "3.0 GiB"),
+            (1 << 50, "1024.0 TiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), text);
         }
     }
 }

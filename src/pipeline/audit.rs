@@ -17,8 +17,8 @@ use crate::{
     stages::{
         audit::{self, Blamer, Spans, Wanted},
         history::{Filter, Reader},
-        load::suggest::closest,
         lockfile::{self, environment_of},
+        source::suggest::closest,
     },
 };
 

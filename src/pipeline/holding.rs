@@ -91,8 +91,8 @@ pub async fn carry_out(repository: &Arc<Repository>, order: &Order) -> Result<Do
         let tip = repository.commit().await?;
         let snapshot = repository.fetch(&tip).await.map_err(Problem::from)?;
         let environments = load::load(&snapshot)?;
-        let images = (&order.environment, order.images.as_slice());
-        let change = holds::act(&environments.lock, &environments.settings, images, &act)?;
+        let Order { environment, images, .. } = order;
+        let change = holds::act(&environments.lock, &environments.settings, environment, images, &act)?;
         if order.mode == Mode::DryRun || change.files.is_empty() {
             return Ok(Done { commit: None, change });
         }

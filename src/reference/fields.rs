@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::GENERATED;
-use crate::stages::load::schema::FileKind;
+use crate::stages::schema::FileKind;
 
 /// `docs/reference/files.md`.
 pub fn files() -> String {

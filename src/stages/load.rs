@@ -3,23 +3,8 @@
 //! Every broken file of `environments/` and `lock/` is a failure of that environment alone, with each problem's place
 //! and a hint. Only what all environments share, `larder.yaml` and the templates, can stop the whole of it.
 
-mod bounds;
-mod check;
-mod dialect;
-mod documents;
-mod environment;
-mod file;
-mod identity;
-pub(super) mod located;
-mod memo;
-mod placement;
-mod registries;
-pub mod schema;
-mod settings;
-pub mod suggest;
-mod text;
-pub mod values;
-pub(super) mod yaml;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,13 +18,16 @@ use crate::model::{
     snapshot::{Entry, SETTINGS, Snapshot},
 };
 
-use super::lockfile;
-
-pub use self::memo::Loader;
-
-use self::{
-    identity::{Claim, Identities},
-    memo::Last,
+use super::{
+    environment::{
+        self,
+        identity::{self, Claim, Identities},
+        limits,
+    },
+    lockfile,
+    memo::Memo,
+    settings,
+    source::text,
 };
 
 /// The most problems that the environments of a snapshot have together, but for one of each; also the most files that
@@ -71,7 +59,7 @@ pub struct Environments {
 /// When `larder.yaml` or a template is missing, unreadable or wrong: what all environments depend on. A pass then
 /// touches nothing.
 pub fn load(snapshot: &Snapshot) -> Result<Environments, Failure> {
-    read(snapshot, load_settings(snapshot)?, None)
+    Loader::default().load(snapshot)
 }
 
 /// Reads all but the settings, which are these.
@@ -79,26 +67,79 @@ pub fn load(snapshot: &Snapshot) -> Result<Environments, Failure> {
 /// # Errors
 /// When a template cannot be read.
 pub fn load_with(snapshot: &Snapshot, settings: Settings) -> Result<Environments, Failure> {
-    read(snapshot, settings, None)
+    Loader::default().read(snapshot, settings)
 }
 
-/// Reads all but the settings, and of `last` nothing anew that is the same.
-fn read(snapshot: &Snapshot, settings: Settings, mut last: Option<&mut Last>) -> Result<Environments, Failure> {
-    let templates = load_templates(snapshot)?;
-    let Identities { claims, strays, ignored, unread } = identity::identities(snapshot, &settings);
-    let lock = load_lock(snapshot, last.as_deref_mut());
-    let mut environments = Batch::new();
-    for (id, claim) in claims {
-        let result = match claim {
-            Claim::File { path, entry } => load_environment(&id, (path, entry), &settings, last.as_deref_mut()),
-            Claim::Broken(failure) => Err(failure),
+/// Reads like [`load`], and remembers one snapshot's files: of the next one it reads only those that differ.
+#[derive(Default)]
+pub struct Loader {
+    settings: Option<(Entry, Settings)>,
+    /// From the path and what the file holds.
+    environments: Memo<EnvironmentId, (String, Entry), Result<Environment, Failure>>,
+    /// By path.
+    lockfiles: Memo<String, Entry, Result<Lockfile, Failure>>,
+}
+
+impl Loader {
+    /// Exactly what [`load`] gives.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load(&mut self, snapshot: &Snapshot) -> Result<Environments, Failure> {
+        let entry = snapshot.files.get(SETTINGS);
+        let settings = match self.settings.take() {
+            Some((known, settings)) if Some(&known) == entry => settings,
+            _ => {
+                *self = Self::default();
+                load_settings(snapshot)?
+            }
         };
-        environments.insert(id, result);
+        self.settings = entry.map(|entry| (entry.clone(), settings.clone()));
+        self.read(snapshot, settings)
     }
-    bounds::count_images(&mut environments, &settings, &lock, snapshot);
-    let strays = capped(strays, MAX_IN_ALL);
-    shorten(&mut environments);
-    Ok(Environments { lock, settings, environments, templates, strays, ignored, unread })
+
+    fn read(&mut self, snapshot: &Snapshot, settings: Settings) -> Result<Environments, Failure> {
+        let templates = load_templates(snapshot)?;
+        let Identities { claims, strays, ignored, unread } = identity::identities(snapshot, &settings);
+        let lock = self.load_lock(snapshot);
+        let mut environments = self.load_environments(claims, &settings);
+        limits::count_images(&mut environments, &settings, &lock, snapshot);
+        let strays = capped(strays, MAX_IN_ALL);
+        shorten(&mut environments);
+        Ok(Environments { lock, settings, environments, templates, strays, ignored, unread })
+    }
+
+    fn load_environments(
+        &mut self,
+        claims: BTreeMap<EnvironmentId, Claim<'_>>,
+        settings: &Settings,
+    ) -> Batch<Environment> {
+        self.environments.begin();
+        let load = |(id, claim)| {
+            let result = match claim {
+                Claim::File { path, entry } => self.environments.get(
+                    &id,
+                    |(known_path, known)| known_path == path && known == entry,
+                    || (path.to_owned(), entry.clone()),
+                    || environment::load(&id, path, entry, settings),
+                ),
+                Claim::Broken(failure) => Err(failure),
+            };
+            (id, result)
+        };
+        claims.into_iter().map(load).collect()
+    }
+
+    /// Other files below `lock/` are left alone: what larder writes there it can also name.
+    fn load_lock(&mut self, snapshot: &Snapshot) -> Lock {
+        self.lockfiles.begin();
+        let load = |(path, entry): (&str, &Entry)| {
+            let id = lockfile::environment_of(path)?;
+            let make = || load_lockfile(path, entry);
+            Some((id, self.lockfiles.get(&path.to_owned(), |known| known == entry, || entry.clone(), make)))
+        };
+        snapshot.under("lock").filter_map(load).collect()
+    }
 }
 
 /// Failures beyond the bound for all of them keep their first problem.
@@ -139,33 +180,6 @@ fn load_templates(snapshot: &Snapshot) -> Result<BTreeMap<String, String>, Failu
         }
     }
     Failure::of(problems).map_or(Ok(templates), Err)
-}
-
-fn load_environment(
-    id: &EnvironmentId,
-    (path, entry): (&str, &Entry),
-    settings: &Settings,
-    last: Option<&mut Last>,
-) -> Result<Environment, Failure> {
-    let make = || environment::load(id, path, entry, settings);
-    let Some(last) = last else { return make() };
-    let is_same = |(of, known): &(String, Entry)| of == path && known == entry;
-    last.environments.get(id, is_same, || (path.to_owned(), entry.clone()), make)
-}
-
-/// Other files below `lock/` are left alone: what larder writes there it can also name.
-fn load_lock(snapshot: &Snapshot, mut last: Option<&mut Last>) -> Lock {
-    let mut read = |path: &str, entry: &Entry| match &mut last {
-        Some(last) => {
-            let make = || load_lockfile(path, entry);
-            last.lockfiles.get(&path.to_owned(), |known| known == entry, || entry.clone(), make)
-        }
-        None => load_lockfile(path, entry),
-    };
-    snapshot
-        .under("lock")
-        .filter_map(|(path, entry)| Some((lockfile::environment_of(path)?, read(path, entry))))
-        .collect()
 }
 
 fn load_lockfile(path: &str, entry: &Entry) -> Result<Lockfile, Failure> {

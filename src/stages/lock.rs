@@ -58,11 +58,11 @@ pub fn relock(
     for (id, environment) in environments {
         match (environment, old.get(id)) {
             (Ok(environment), None) if !environment.suspend => {
-                lock_one(environment, settings, (None, None), (resolution, evidence), &mut change);
+                lock_one(environment, settings, None, None, resolution, evidence, &mut change);
             }
             (Ok(environment), Some(Ok(lockfile))) if !environment.suspend => {
                 let asked = asked.get(id).and_then(|asked| asked.as_ref().ok());
-                lock_one(environment, settings, (Some(lockfile), asked), (resolution, evidence), &mut change);
+                lock_one(environment, settings, Some(lockfile), asked, resolution, evidence, &mut change);
             }
             (_, Some(former)) => {
                 change.lock.insert(id.clone(), former.clone());
@@ -94,8 +94,10 @@ pub fn warn(environments: &Batch<Environment>, settings: &Settings, warnings: &W
 fn lock_one(
     environment: &Environment,
     settings: &Settings,
-    (old, asked): (Option<&Lockfile>, Option<&Lockfile>),
-    (resolution, evidence): (&Resolution, &Evidence<'_>),
+    old: Option<&Lockfile>,
+    asked: Option<&Lockfile>,
+    resolution: &Resolution,
+    evidence: &Evidence<'_>,
     change: &mut LockChange,
 ) {
     let mut next = Lockfile::default();

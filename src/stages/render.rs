@@ -11,8 +11,8 @@ mod digest;
 mod document;
 mod engine;
 mod isolation;
-mod memo;
 pub mod names;
+mod renderer;
 mod sandbox;
 mod seal;
 mod shards;
@@ -27,18 +27,16 @@ use serde_json::Value;
 pub use self::{
     digest::digest,
     isolation::{Process, isolate},
-    memo::Renderer,
+    renderer::Renderer,
     sandbox::{Refusal, Sandbox, Sources},
 };
 
 use self::{
     data::{Common, EnvironmentContext, PullerData},
     engine::Engine,
-    memo::Last,
 };
-use super::bounds;
 use crate::model::{
-    batch::{self, Batch},
+    batch::Batch,
     environment::Environment,
     failure::{Category, Failure, Problem},
     lock::{Lock, Lockfile},
@@ -75,57 +73,7 @@ pub fn render(
     lock: &Lock,
     options: &Options,
 ) -> Manifests {
-    every(&Engine::new(templates), &Inputs { environments, settings, templates, lock, options }, None)
-}
-
-/// What is rendered.
-#[derive(Clone, Copy)]
-struct Inputs<'a> {
-    environments: &'a Batch<Environment>,
-    settings: &'a Settings,
-    templates: &'a BTreeMap<String, String>,
-    lock: &'a Lock,
-    options: &'a Options,
-}
-
-/// Renders every owner, but those of `last` whose own inputs are the same; what all share is the same already.
-///
-/// What one owner's manifests depend on beside others' is held against all of them each time: bounds and collisions.
-fn every(engine: &Engine, inputs: &Inputs<'_>, mut last: Option<&mut Last>) -> Manifests {
-    let Inputs { environments, settings, lock, options, .. } = *inputs;
-    let mut manifests = Manifests::new();
-    for (name, list) in tenant::records(environments, lock) {
-        let result = list.and_then(|list| {
-            let make = || tenant::render(engine, name, settings, &list, options);
-            match &mut last {
-                Some(last) => last.tenants.get(name, |known| *known == list, || list.clone(), make),
-                None => make(),
-            }
-        });
-        if let Some(result) = result.transpose() {
-            manifests.insert(Owner::Tenant(name.clone()), result);
-        }
-    }
-    let mut out_of_bounds = bounds::check(environments, settings, lock);
-    for (id, environment) in batch::succeeded(environments).filter(|(_, environment)| !environment.suspend) {
-        let allowed = out_of_bounds.remove(id).map_or(Ok(()), Err);
-        let result = allowed.and_then(|()| locked(lock.get(id), environment)).and_then(|lockfile| {
-            let make = || Ok(render_environment(engine, environment, settings, lockfile, options)?);
-            match &mut last {
-                Some(last) => last.environments.get(
-                    id,
-                    |(known, locked)| (known, locked) == (environment, lockfile),
-                    || (environment.clone(), lockfile.clone()),
-                    make,
-                ),
-                None => make(),
-            }
-        });
-        manifests.insert(Owner::Environment(id.clone()), result);
-    }
-    collisions::refuse(&mut manifests);
-    impersonate(&mut manifests, settings);
-    manifests
+    Renderer::default().render(environments, settings, templates, lock, options)
 }
 
 /// Has each tenant's objects applied in the name that larder.yaml gives it. A namespace belongs to no tenant's rights.

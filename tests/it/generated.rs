@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use larder::{reference, stages::load::schema::FileKind};
+use larder::{reference, stages::schema::FileKind};
 use serde_json::Value;
 
 fn root() -> PathBuf {

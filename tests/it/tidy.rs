@@ -122,9 +122,8 @@ fn the_arrows_of_the_architecture_hold() {
 #[test]
 fn text_from_outside_is_cleaned_in_one_place() {
     /// What is not about showing text: marks at the start of files, and what YAML or Markdown need escaped.
-    const OTHERS: [(&str, &str); 5] = [
+    const OTHERS: [(&str, &str); 4] = [
         ("src/stages/source/text.rs", "what a file may hold"),
-        ("src/stages/load/text.rs", "what a file may hold"),
         ("src/stages/render/sandbox.rs", "what YAML needs escaped"),
         ("src/stages/review/markdown/escape.rs", "@\\u{2060}"),
         ("src/model/text.rs", "this place"),

@@ -6,7 +6,7 @@ use crate::{
         reference::ImageReference,
         snapshot::Snapshot,
     },
-    stages::load::{located::Place, yaml::tree::Tree},
+    stages::source::{located::Place, tree::Tree},
 };
 
 /// The files that everything was read from.

@@ -43,7 +43,8 @@ pub enum Act {
 pub fn act(
     lock: &Lock,
     settings: &Settings,
-    (id, images): (&EnvironmentId, &[Name]),
+    id: &EnvironmentId,
+    images: &[Name],
     act: &Act,
 ) -> Result<LockChange, Failure> {
     let old = match lock.get(id) {
@@ -65,7 +66,7 @@ pub fn act(
             .images
             .get(name)
             .ok_or_else(|| unknown(id, name, old))
-            .and_then(|entry| entry_after(entry, settings, (id, name), act));
+            .and_then(|entry| entry_after(entry, settings, id, name, act));
         match result {
             Ok(entry) => drop(next.images.insert(name.clone(), entry)),
             Err(problem) => problems.push(problem),
@@ -87,7 +88,8 @@ pub fn act(
 fn entry_after(
     entry: &LockedImage,
     settings: &Settings,
-    (id, name): (&EnvironmentId, &Name),
+    id: &EnvironmentId,
+    name: &Name,
     act: &Act,
 ) -> Result<LockedImage, Problem> {
     match act {

@@ -22,7 +22,7 @@ pub(super) fn read(bytes: &[u8], beside: Option<(&[u8], &Images)>) -> Option<Ima
         lines.take("images:", "").filter(|rest| rest.is_empty())?;
         while !lines.rest.is_empty() {
             let start = bytes.len() - lines.rest.len();
-            let (name, entry) = match beside.and_then(|beside| lines.known(beside)) {
+            let (name, entry) = match beside.and_then(|(bytes, images)| lines.known(bytes, images)) {
                 Some(known) => known,
                 None => (lines.value::<Name>("  \"", "\":")?, Arc::new(lines.image()?)),
             };
@@ -41,7 +41,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// The next image, if the other file has the same lines for it.
-    fn known(&mut self, (bytes, images): (&[u8], &Images)) -> Option<(Name, Arc<LockedImage>)> {
+    fn known(&mut self, bytes: &[u8], images: &Images) -> Option<(Name, Arc<LockedImage>)> {
         let rest = |place: &Range<usize>| self.rest.as_bytes().strip_prefix(bytes.get(place.clone())?);
         let is_whole = |rest: &[u8]| rest.is_empty() || rest.starts_with(b"  \"");
         let is_here = |image: &&Image| !image.place.is_empty() && rest(&image.place).is_some_and(is_whole);

@@ -14,7 +14,7 @@ use super::{
     text::{self, plural},
 };
 use crate::{
-    model::{lock::LockChange, manifest::Owner, plan::Action},
+    model::{lock::LockChange, manifest::Owner, plan::Action, text::size},
     stages::lock,
 };
 
@@ -213,18 +213,6 @@ fn pulled(new: Option<&Held>, pull: &[Pull]) -> String {
             format!("up to {}", all.join(", "))
         }
     }
-}
-
-/// `1.5 GiB`.
-pub fn size(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", units[unit])
 }
 
 fn verb(action: Action) -> &'static str {

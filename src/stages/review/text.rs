@@ -1,9 +1,10 @@
 //! A review as lines for a terminal, and the words that it shares with Markdown.
 
-use super::{
-    Digests, EnvironmentChange, EnvironmentChangeKind as Kind, Held, ImageChange, Nodes, Review, markdown::size,
+use super::{Digests, EnvironmentChange, EnvironmentChangeKind as Kind, Held, ImageChange, Nodes, Review};
+use crate::{
+    model::{plan::Action, text::size},
+    stages::lock::describe_hold,
 };
-use crate::{model::plan::Action, stages::lock::describe_hold};
 
 /// What comes after the summary and before the diffs: images and environments.
 pub fn lines(review: &Review) -> Vec<String> {

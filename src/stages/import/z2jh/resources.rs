@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     model::environment::{Range, Resources},
-    stages::load::values,
+    stages::source::values,
 };
 
 use super::super::{cursor::Cursor, draft::Collected};

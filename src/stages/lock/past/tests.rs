@@ -106,7 +106,7 @@ impl World {
     }
 
     fn act(&mut self, act: &Act) {
-        let change = holds::act(&self.lock, &self.settings(), (&id(ID), &[]), act).unwrap();
+        let change = holds::act(&self.lock, &self.settings(), &id(ID), &[], act).unwrap();
         self.commit("Ada <ada@example.com>", &message(&change, "0.1.0"), change.lock);
     }
 

@@ -1,6 +1,6 @@
 //! Comments: what users write is never markup, and every forge's limit holds.
 
-use super::{block, code, fit, html, markdown, marker, size};
+use super::{block, code, fit, html, markdown, marker};
 use crate::{
     model::failure::{Category, Problem},
     stages::review::Review,
@@ -54,13 +54,4 @@ fn a_comment_with_hostile_problems_stays_within_its_limit() {
     let text = markdown(&few, &marker("default"), 65_000);
     let body = text.split("````text\n").nth(1).unwrap();
     assert!(body.contains("</details>") && body.trim_end().ends_with("````"), "it stays inside its block: {text}");
-}
-
-#[test]
-fn sizes_are_readable() {
-    for (bytes, expected) in
-        [(0, "0.0 KiB"), (1536, "1.5 KiB"), (1_610_612_736, "1.5 GiB"), (u64::MAX, "16777216.0 TiB")]
-    {
-        assert_eq!(size(bytes), expected);
-    }
 }

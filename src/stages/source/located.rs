@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -10,7 +10,7 @@ use serde::{
 use serde_saphyr::{Location, Spanned};
 
 /// A value and its place. For an alias that is where it is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located<T> {
     /// The value.
     pub value: T,
@@ -103,4 +103,14 @@ impl<T: JsonSchema> JsonSchema for Entries<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<std::collections::BTreeMap<String, T>>()
     }
+}
+
+/// The schema of a text that may be written like a number: what is read is the text as it stands.
+pub fn number_or_text(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "number", "null"]})
+}
+
+/// The schema of what is read and not used.
+pub fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
 }

@@ -4,11 +4,12 @@ use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 use super::{
-    super::lockfile,
-    file::{
-        environment::EnvironmentFile, jupyter_image_puller::JupyterImagePullerFile, settings::SettingsFile,
-        submarine::SubmarineFile,
+    environment::{
+        dialect::{jupyter_image_puller::JupyterImagePullerFile, submarine::SubmarineFile},
+        file::EnvironmentFile,
     },
+    lockfile,
+    settings::file::SettingsFile,
 };
 
 /// A kind of file.
@@ -62,5 +63,24 @@ impl FileKind {
             Self::SubmarineEnvironment => schema_for!(SubmarineFile),
         };
         schema.to_value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EnvironmentFile, SettingsFile};
+
+    #[test]
+    fn schemas_are_those_of_the_values() {
+        let schema = serde_json::to_value(schemars::schema_for!(EnvironmentFile)).unwrap();
+        assert_eq!(schema["title"], "Environment");
+        let image = &schema["$defs"]["ImageEntry"];
+        assert_eq!(image["properties"]["image"]["type"], "string");
+        assert_eq!(image["required"], serde_json::json!(["name", "image"]));
+        assert_eq!(image["additionalProperties"], false);
+        let schema = serde_json::to_value(schemars::schema_for!(SettingsFile)).unwrap();
+        assert_eq!(schema["$defs"]["Tenant"]["properties"]["namespace"]["type"], "string");
+        let tenants = &schema["$defs"]["SettingsSpec"]["properties"]["tenants"];
+        assert!(tenants.to_string().contains("additionalProperties"), "{tenants}");
     }
 }

@@ -7,18 +7,22 @@ use crate::model::{
     environment::{Environment, Strategy},
     failure::{Category, Location, Problem},
     lock::Lock,
-    name::EnvironmentId,
+    name::{EnvironmentId, Name},
     reference::ImageReference,
-    settings::Settings,
+    settings::{Settings, Tenant},
     snapshot::Snapshot,
 };
 
-use super::{
-    check::Check,
-    dialect::Folder,
-    located::{Located, Place},
-    text,
-};
+use super::super::source::{check::Check, located::Place, text};
+
+/// The tenant whose directory a file is in.
+#[derive(Clone, Copy)]
+pub struct Tenancy<'a> {
+    /// Its name.
+    pub name: &'a Name,
+    /// What larder.yaml says about it.
+    pub tenant: &'a Tenant,
+}
 
 fn refused(message: String, hint: String) -> Problem {
     Problem::new(Category::Policy, message).hint(hint)
@@ -30,29 +34,29 @@ fn list<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
 }
 
 /// Reports an image from where the tenant may not take any.
-pub fn image(check: &mut Check<'_>, folder: Folder<'_>, place: Place, reference: &ImageReference) {
-    if !folder.tenant.allows(reference) {
-        check.report(place, not_allowed(folder, reference));
+pub fn image(check: &mut Check<'_>, tenancy: Tenancy<'_>, place: Place, reference: &ImageReference) {
+    if !tenancy.tenant.allows(reference) {
+        check.report(place, not_allowed(tenancy, reference));
     }
 }
 
-fn not_allowed(folder: Folder<'_>, reference: &ImageReference) -> Problem {
-    let allowed = list(folder.tenant.bounds.registries.iter().flatten());
+fn not_allowed(tenancy: Tenancy<'_>, reference: &ImageReference) -> Problem {
+    let allowed = list(tenancy.tenant.bounds.registries.iter().flatten());
     refused(
-        format!("images from `{}` are not allowed for tenant `{}`", reference.repository(), folder.name),
+        format!("images from `{}` are not allowed for tenant `{}`", reference.repository(), tenancy.name),
         format!("allowed are: {allowed}; else ask for an entry in `registries` of the tenant in larder.yaml"),
     )
 }
 
 /// Reports a pool that the tenant may not use.
-pub fn pool(check: &mut Check<'_>, folder: Folder<'_>, place: Place, name: &str) {
-    if let Some(pools) = &folder.tenant.bounds.pools
+pub fn pool(check: &mut Check<'_>, tenancy: Tenancy<'_>, place: Place, name: &str) {
+    if let Some(pools) = &tenancy.tenant.bounds.pools
         && !pools.contains(name)
     {
         check.report(
             place,
             refused(
-                format!("the tenant `{}` may not use the pool `{name}`", folder.name),
+                format!("the tenant `{}` may not use the pool `{name}`", tenancy.name),
                 format!("allowed are: {}; else ask for an entry in `pools` of the tenant in larder.yaml", list(pools)),
             ),
         );
@@ -60,14 +64,14 @@ pub fn pool(check: &mut Check<'_>, folder: Folder<'_>, place: Place, name: &str)
 }
 
 /// Reports nodes that are not named by a pool, where only pools are allowed.
-pub fn inline(check: &mut Check<'_>, folder: Folder<'_>, place: Place, what: &str) {
-    let bounds = &folder.tenant.bounds;
+pub fn inline(check: &mut Check<'_>, tenancy: Tenancy<'_>, place: Place, what: &str) {
+    let bounds = &tenancy.tenant.bounds;
     if bounds.pools_only {
         let pools = bounds.pools.as_ref().map_or_else(|| "a pool of larder.yaml".to_owned(), list);
         check.report(
             place,
             refused(
-                format!("the tenant `{}` may only use pools, and {what}", folder.name),
+                format!("the tenant `{}` may only use pools, and {what}", tenancy.name),
                 format!("write `pool:` with one of: {pools}; else ask for `inlinePlacement: true` of the tenant in larder.yaml"),
             ),
         );
@@ -75,14 +79,14 @@ pub fn inline(check: &mut Check<'_>, folder: Folder<'_>, place: Place, what: &st
 }
 
 /// Reports a strategy that the tenant may not choose.
-pub fn strategy(check: &mut Check<'_>, folder: Folder<'_>, place: Place, strategy: Strategy) {
-    if let Some(strategies) = &folder.tenant.bounds.strategies
+pub fn strategy(check: &mut Check<'_>, tenancy: Tenancy<'_>, place: Place, strategy: Strategy) {
+    if let Some(strategies) = &tenancy.tenant.bounds.strategies
         && !strategies.contains(&strategy)
     {
         check.report(
             place,
             refused(
-                format!("the tenant `{}` may not use the strategy `{strategy}`", folder.name),
+                format!("the tenant `{}` may not use the strategy `{strategy}`", tenancy.name),
                 format!(
                     "allowed are: {}; else ask for an entry in `strategies` of the tenant in larder.yaml",
                     list(strategies)
@@ -132,15 +136,4 @@ fn at_line(mut problem: Problem, snapshot: &Snapshot, path: &str, line: usize) -
     problem.location = Some(Location { path: path.to_owned(), line, column: 0, length: 0 });
     problem.source = snapshot.files.get(path).and_then(|entry| text::read(path, entry).ok()).map(|source| source.text);
     problem
-}
-
-/// Where an environment's own placement is: at its first word.
-pub fn place_of_inline(
-    node_selector: Option<&super::located::Entries<Located<String>>>,
-    tolerations: Option<&Vec<Located<super::file::Toleration>>>,
-    affinity: Option<&Located<serde_json::Value>>,
-) -> Place {
-    let selector = node_selector.and_then(|entries| Some(entries.0.first()?.0.place));
-    let toleration = tolerations.and_then(|tolerations| Some(tolerations.first()?.place));
-    selector.or(toleration).or(affinity.map(|affinity| affinity.place)).unwrap_or_default()
 }

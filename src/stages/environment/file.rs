@@ -4,14 +4,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    super::located::{Entries, Located},
-    Puller, Toleration, number_or_text,
+use crate::{
+    model::lint::Lint,
+    stages::{
+        settings::file::shared::{Puller, Toleration},
+        source::{
+            header::{API_VERSION, Kind},
+            located::{Entries, Located, number_or_text},
+        },
+    },
 };
-use crate::model::lint::Lint;
 
-/// The kind of an environment's file.
-pub const KIND: &str = "Environment";
+/// The kind of an environment's file. A thousand images have fewer nodes.
+pub const KIND: Kind = Kind { version: API_VERSION, name: "Environment", max_nodes: 20_000 };
 
 /// A set of images for a pool. Its identity is the file's path.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,7 +34,7 @@ pub struct EnvironmentFile {
 }
 
 /// What an environment consists of.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct EnvironmentSpec {
     /// A title for menus: one line.
@@ -71,7 +76,7 @@ pub struct EnvironmentSpec {
 }
 
 /// One image.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ImageEntry {
     /// A name, unique in the file.
@@ -80,7 +85,7 @@ pub struct ImageEntry {
     pub image: Located<String>,
     /// Which tags are followed. Not supported yet: an image with a policy is refused.
     #[serde(default)]
-    #[schemars(schema_with = "super::anything")]
+    #[schemars(schema_with = "crate::stages::source::located::anything")]
     pub policy: Option<Located<Value>>,
     /// A Secret of the tenant's namespace with registry credentials.
     #[serde(default)]

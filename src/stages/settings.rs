@@ -1,5 +1,8 @@
 //! `larder.yaml`: from the file to checked settings, with the defaults for what it leaves out.
 
+pub mod file;
+pub mod placement;
+mod registries;
 mod tenant;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -14,18 +17,12 @@ use crate::model::{
     snapshot::Entry,
 };
 
-use super::{
-    check::Check,
-    file::{
-        self,
-        settings::{KIND, SettingsFile, SettingsSpec},
-    },
+use self::file::{KIND, SettingsFile, SettingsSpec, shared};
+use super::source::{
+    check::{self, Check},
     located::Located,
-    placement, registries, suggest, text, values, yaml,
+    suggest, text, values,
 };
-
-/// Nodes that a `larder.yaml` may have: ten thousand tenants, and more.
-const MAX_NODES: usize = 250_000;
 
 const REFRESH: Duration = Duration::from_secs(2 * 3600);
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
@@ -45,7 +42,7 @@ const MAX_RETAIN: u32 = 10;
 /// All that is wrong with it.
 pub fn load(path: &str, entry: &Entry) -> Result<Settings, Failure> {
     let source = text::read_yaml(path, entry)?;
-    let (file, mut check) = yaml::read::<SettingsFile>(&source, KIND, MAX_NODES)?;
+    let (file, mut check) = check::open::<SettingsFile>(&source, KIND)?;
     check.header(&file.api_version, &file.kind, KIND);
     let settings = settings(&mut check, file.spec.unwrap_or_default());
     check.finish(settings)
@@ -80,17 +77,17 @@ fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
     Some(Settings { tenants, pools, defaults, registries, records, lock, prune, helpers, allow })
 }
 
-fn lock(check: &mut Check<'_>, file: &file::settings::Lock) -> LockSettings {
+fn lock(check: &mut Check<'_>, file: &file::Lock) -> LockSettings {
     let mode = match file.mode {
-        Some(file::settings::LockMode::Branch) => LockMode::Branch,
-        Some(file::settings::LockMode::Commit) | None => LockMode::Commit,
+        Some(file::LockMode::Branch) => LockMode::Branch,
+        Some(file::LockMode::Commit) | None => LockMode::Commit,
     };
     let branch = check.read(file.branch.as_ref(), values::branch).unwrap_or_else(|| LockSettings::default().branch);
     LockSettings { mode, branch }
 }
 
 /// What an environment is that says nothing.
-fn defaults(check: &mut Check<'_>, file: file::settings::Defaults, pools: &BTreeMap<String, Placement>) -> Defaults {
+fn defaults(check: &mut Check<'_>, file: file::Defaults, pools: &BTreeMap<String, Placement>) -> Defaults {
     let built_in = environment::Puller {
         strategy: Strategy::default(),
         max_unavailable: MAX_UNAVAILABLE.to_owned(),
@@ -127,7 +124,7 @@ pub fn pool<'a>(
 /// A puller, with what it leaves out taken from the defaults.
 pub fn puller(
     check: &mut Check<'_>,
-    file: Option<file::Puller>,
+    file: Option<shared::Puller>,
     defaults: &environment::Puller,
 ) -> environment::Puller {
     let file = file.unwrap_or_default();

@@ -3,14 +3,19 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{
-    super::located::{Entries, Located},
-    Placement, Puller, Strategy, number_or_text,
+use self::shared::{Placement, Puller, Strategy};
+use crate::{
+    model::lint::Lint,
+    stages::source::{
+        header::{API_VERSION, Kind},
+        located::{Entries, Located, number_or_text},
+    },
 };
-use crate::model::lint::Lint;
 
-/// The kind of `larder.yaml`.
-pub const KIND: &str = "Settings";
+pub mod shared;
+
+/// The kind of `larder.yaml`. Ten thousand tenants have fewer nodes.
+pub const KIND: Kind = Kind { version: API_VERSION, name: "Settings", max_nodes: 250_000 };
 
 /// What holds for all environments of a repository.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -11,13 +11,12 @@ use crate::model::{
 };
 
 use super::{
-    super::{
+    super::source::{
         check::Check,
-        file,
         located::{Entries, Located, Place},
         values,
     },
-    name, pool,
+    file, name, pool,
 };
 
 /// The user name of a service account begins with this. Source:
@@ -27,7 +26,7 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// Checks the tenants.
 pub fn tenants(
     check: &mut Check<'_>,
-    entries: Option<Entries<file::settings::Tenant>>,
+    entries: Option<Entries<file::Tenant>>,
     pools: &BTreeMap<String, Placement>,
 ) -> BTreeMap<Name, Tenant> {
     let mut tenants = BTreeMap::new();
@@ -49,7 +48,7 @@ pub fn tenants(
     tenants
 }
 
-fn tenant(check: &mut Check<'_>, file: file::settings::Tenant, pools: &BTreeMap<String, Placement>) -> Option<Tenant> {
+fn tenant(check: &mut Check<'_>, file: file::Tenant, pools: &BTreeMap<String, Placement>) -> Option<Tenant> {
     let namespace = check.read(Some(&file.namespace), values::namespace);
     let pools_only = !file.inline_placement.unwrap_or(file.pools.is_none());
     let bounds = Bounds {

@@ -1,46 +1,10 @@
-//! The files that people write, as they stand: the schema, with the place of each value and without any check beyond
-//! types. The JSON Schemas are generated from these types.
+//! What `larder.yaml` and environments have in common, as it stands.
 
-pub mod environment;
-pub mod jupyter_image_puller;
-pub mod settings;
-pub mod submarine;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, de::IgnoredAny};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::located::{Entries, Located};
-
-/// The version of larder's own kinds.
-pub const API_VERSION: &str = "larder.dev/v1alpha1";
-
-/// The schema of a text that may be written like a number: what is read is the text as it stands.
-pub fn number_or_text(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": ["string", "number", "null"]})
-}
-
-/// The schema of what is read and not used.
-pub fn anything(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({})
-}
-
-/// How every file starts; read leniently, to tell files of other kinds.
-#[derive(Debug, Deserialize)]
-pub struct Header {
-    /// `apiVersion`.
-    #[serde(default, rename = "apiVersion")]
-    pub api_version: Option<Located<String>>,
-    /// `kind`.
-    #[serde(default)]
-    pub kind: Option<Located<String>>,
-    /// What only a Submarine environment has.
-    #[serde(default, rename = "dockerImage")]
-    pub docker_image: Option<IgnoredAny>,
-    /// What SOPS adds to the files that it encrypts.
-    #[serde(default)]
-    pub sops: Option<IgnoredAny>,
-}
+use crate::stages::source::located::{Entries, Located, Place, number_or_text};
 
 /// A set of nodes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -55,6 +19,17 @@ pub struct Placement {
     /// A Kubernetes `core/v1` Affinity.
     #[serde(default)]
     pub affinity: Option<Located<Value>>,
+}
+
+impl Placement {
+    /// Where it is: at its first word; none when it says nothing.
+    pub fn place(&self) -> Option<Place> {
+        let selector = self.node_selector.as_ref().map(|entries| entries.0.first().map(|(key, _)| key.place));
+        let toleration = self.tolerations.as_ref().map(|list| list.first().map(|toleration| toleration.place));
+        let affinity = self.affinity.as_ref().map(|affinity| Some(affinity.place));
+        let given = [selector, toleration, affinity];
+        given.iter().any(Option::is_some).then(|| given.into_iter().flatten().flatten().next().unwrap_or_default())
+    }
 }
 
 /// A Kubernetes `core/v1` Toleration.
@@ -157,24 +132,5 @@ impl From<Strategy> for crate::model::environment::Strategy {
             Strategy::InitContainers => Self::InitContainers,
             Strategy::ImageVolumes => Self::ImageVolumes,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{environment::EnvironmentFile, settings::SettingsFile};
-
-    #[test]
-    fn schemas_are_those_of_the_values() {
-        let schema = serde_json::to_value(schemars::schema_for!(EnvironmentFile)).unwrap();
-        assert_eq!(schema["title"], "Environment");
-        let image = &schema["$defs"]["ImageEntry"];
-        assert_eq!(image["properties"]["image"]["type"], "string");
-        assert_eq!(image["required"], serde_json::json!(["name", "image"]));
-        assert_eq!(image["additionalProperties"], false);
-        let schema = serde_json::to_value(schemars::schema_for!(SettingsFile)).unwrap();
-        assert_eq!(schema["$defs"]["Tenant"]["properties"]["namespace"]["type"], "string");
-        let tenants = &schema["$defs"]["SettingsSpec"]["properties"]["tenants"];
-        assert!(tenants.to_string().contains("additionalProperties"), "{tenants}");
     }
 }

@@ -1,15 +1,17 @@
 //! Collects all that is wrong in one file.
 
-use crate::model::{
-    failure::{Category, Failure, Problem, Source},
-    redact::holds_user,
-    text::{is_mark, is_unseen},
-};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
 use super::{
-    file::API_VERSION,
+    header::{Kind, wrong_header},
     located::{Entries, Located, Place},
-    yaml::{self, repair::Repair},
+    problem::{duplicate, in_order, place_in},
+    yaml::{self, Parsed, repair::Repair},
+};
+use crate::model::{
+    failure::{Category, Failure, Problem, Source},
+    text::{is_mark, is_unseen},
 };
 
 /// A file under check, with the problems found so far.
@@ -19,17 +21,16 @@ pub struct Check<'a> {
     repair: Option<Repair>,
 }
 
-impl<'a> Check<'a> {
-    /// Begins with a file whose text has the right types.
-    pub fn new(source: &'a Source) -> Self {
-        Self { source, problems: Vec::new(), repair: None }
-    }
+/// Reads a file, and begins the check of what it holds: of what is left of it, where its structure is wrong.
+///
+/// # Errors
+/// All that is wrong with its structure, when nothing is left that could be checked.
+pub fn open<T: DeserializeOwned + JsonSchema>(source: &Source, kind: Kind) -> Result<(T, Check<'_>), Failure> {
+    let Parsed { file, problems, repair } = yaml::read(source, kind)?;
+    Ok((file, Check { source, problems, repair }))
+}
 
-    /// Begins with what is left of a file, whose structure has `problems`.
-    pub fn repaired(source: &'a Source, problems: Vec<Problem>, repair: Repair) -> Self {
-        Self { source, problems, repair: Some(repair) }
-    }
-
+impl Check<'_> {
     /// Adds a problem with a place.
     pub fn report(&mut self, place: Place, problem: Problem) {
         if !self.repair.as_ref().is_some_and(|repair| repair.hides(place)) {
@@ -64,7 +65,7 @@ impl<'a> Check<'a> {
         for (key, value) in entries.map(|entries| entries.0).unwrap_or_default() {
             match unique.iter().find(|(other, _)| other.value == key.value) {
                 Some((first, _)) => {
-                    let problem = yaml::duplicate(&key.value, Some(first.place.line));
+                    let problem = duplicate(&key.value, Some(first.place.line));
                     self.report(key.place, problem);
                 }
                 None => unique.push((key, value)),
@@ -94,8 +95,8 @@ impl<'a> Check<'a> {
     }
 
     /// Reports an `apiVersion` or `kind` that is not the expected one.
-    pub fn header(&mut self, api_version: &Located<String>, kind: &Located<String>, expected: &str) {
-        if let Some((place, problem)) = wrong_header(Some(api_version), Some(kind), (API_VERSION, expected)) {
+    pub fn header(&mut self, api_version: &Located<String>, kind: &Located<String>, expected: Kind) {
+        if let Some((place, problem)) = wrong_header(Some(api_version), Some(kind), expected) {
             self.report(place, problem);
         }
     }
@@ -111,53 +112,4 @@ impl<'a> Check<'a> {
             None => Err(Problem::new(Category::Schema, "the file is incomplete").in_file(&self.source.path).into()),
         }
     }
-}
-
-/// Problems of one file in the order of their places.
-pub fn in_order(mut problems: Vec<Problem>) -> Failure {
-    problems.sort_by_key(|problem| problem.location.as_ref().map(|location| (location.line, location.column)));
-    let mut problems = problems.into_iter();
-    let first = problems.next().unwrap_or_else(|| Problem::new(Category::Schema, "the file cannot be read"));
-    Failure::new(first, problems)
-}
-
-/// What is wrong with a file's first two fields, as far as they are there. `expected` are the version and the kind.
-pub fn wrong_header(
-    api_version: Option<&Located<String>>,
-    kind: Option<&Located<String>>,
-    (expected_version, expected): (&str, &str),
-) -> Option<(Place, Problem)> {
-    let hint = format!("write `apiVersion: {expected_version}` and `kind: {expected}`");
-    match (api_version, kind) {
-        (_, Some(kind)) if kind.value != expected => Some((
-            kind.place,
-            Problem::new(Category::Schema, format!("the kind `{}` does not belong here", kind.value)).hint(hint),
-        )),
-        (Some(version), _) if version.value != expected_version => Some((
-            version.place,
-            Problem::new(Category::Schema, format!("the apiVersion `{}` is not known", version.value)).hint(hint),
-        )),
-        _ => None,
-    }
-}
-
-/// A problem at a place of a file. A message that repeats much of the file is cut, and one that repeats a user and a
-/// password is replaced.
-pub fn place_in(source: &Source, place: Place, mut problem: Problem) -> Problem {
-    const MOST: usize = 300;
-    if holds_user(&problem.message) || problem.hint.as_deref().is_some_and(holds_user) {
-        problem = credentials("do not put credentials in Git (in this value)");
-    }
-    if let Some((end, _)) = problem.message.char_indices().nth(MOST) {
-        problem.message.truncate(end);
-        problem.message.push('…');
-    }
-    problem.at(source, place.line, place.column, place.length)
-}
-
-/// The problem of a file with credentials.
-pub fn credentials(message: impl Into<String>) -> Problem {
-    Problem::new(Category::Credentials, message).hint(
-        "remove them and change the password, since the history keeps it; put the new one into a Secret of the tenant's namespace and name that in `pullSecret`",
-    )
 }

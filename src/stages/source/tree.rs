@@ -2,7 +2,7 @@
 
 use serde_saphyr::granit_parser::{Event, Parser, Span, StructureStyle};
 
-use super::super::located::Place;
+use super::located::Place;
 
 /// Deeper ones are over the budget of every file.
 const MAX_DEPTH: usize = 100;

@@ -10,6 +10,7 @@ use crate::model::{
     lock::{Lock, LockedImage, Lockfile},
     name::{EnvironmentId, Name},
     settings::{Settings, Tenant},
+    text,
 };
 
 /// The environments that must not be rendered as they are locked, and why.
@@ -91,41 +92,13 @@ fn size<'a>(
     let message = format!(
         "the tenant `{}` may have images of {}; these are {} beside {} of its other environments, the largest is {name} with {}",
         environment.id.tenant,
-        readable(most),
-        readable(bytes),
-        readable(used.bytes),
-        readable(largest),
+        text::size(most),
+        text::size(bytes),
+        text::size(used.bytes),
+        text::size(largest),
     );
     let mut problem = Problem::new(Category::Policy, message)
         .hint("use smaller images, or fewer; else ask for a larger `maxSize` of the tenant in larder.yaml");
     problem.location = Some(Location { path: environment.path.clone(), line, column: 0, length: 0 });
     Some(problem)
-}
-
-/// Bytes for people: `1.5 GiB`.
-fn readable(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = "bytes";
-    for next in units {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, next);
-    }
-    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::readable;
-
-    #[test]
-    fn sizes_are_readable() {
-        for (bytes, text) in
-            [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 30, "3.0 GiB"), (1 << 50, "1024.0 TiB")]
-        {
-            assert_eq!(readable(bytes), text);
-        }
-    }
 }

@@ -11,23 +11,23 @@ use crate::model::{
     snapshot::Entry,
 };
 
-use super::{
-    bounds,
-    check::Check,
-    dialect::{self, Folder},
-    file::{
-        self,
-        environment::{EnvironmentSpec, ImageEntry},
-    },
-    identity,
-    located::{Located, Place},
-    placement,
-    settings::{name, pool, puller, reference},
-    text, values,
-};
+pub mod dialect;
+pub mod file;
+pub mod identity;
+pub mod limits;
 
-/// Nodes that an environment's file may have: a thousand images, and more.
-pub const MAX_NODES: usize = 20_000;
+use self::{
+    file::{EnvironmentSpec, ImageEntry},
+    limits::Tenancy,
+};
+use super::{
+    settings::{file::shared, name, placement, pool, puller, reference},
+    source::{
+        check::Check,
+        located::{Located, Place},
+        text, values,
+    },
+};
 
 /// The label of every Linux node. Source: <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
 const EVERY_LINUX_NODE: (&str, &str) = ("kubernetes.io/os", "linux");
@@ -39,9 +39,9 @@ const EVERY_LINUX_NODE: (&str, &str) = ("kubernetes.io/os", "linux");
 pub fn load(id: &EnvironmentId, path: &str, entry: &Entry, settings: &Settings) -> Result<Environment, Failure> {
     let source = text::read_yaml(path, entry)?;
     let tenant = settings.tenants.get(&id.tenant).ok_or_else(|| identity::undeclared(id, path, settings))?;
-    let folder = Folder { name: &id.tenant, tenant };
-    let (spec, mut check) = dialect::read(&source, folder)?;
-    let environment = environment(&mut check, id, path, spec, settings, folder);
+    let tenancy = Tenancy { name: &id.tenant, tenant };
+    let (spec, mut check) = dialect::read(&source, tenancy)?;
+    let environment = environment(&mut check, id, path, spec, settings, tenancy);
     check.finish(Some(environment))
 }
 
@@ -51,17 +51,17 @@ fn environment(
     path: &str,
     spec: EnvironmentSpec,
     settings: &Settings,
-    folder: Folder<'_>,
+    tenancy: Tenancy<'_>,
 ) -> Environment {
-    let images = images(check, spec.images, folder);
-    let place = bounds::place_of_inline(spec.node_selector.as_ref(), spec.tolerations.as_ref(), spec.affinity.as_ref());
-    let inline = placement::inline(spec.node_selector, spec.tolerations, spec.affinity).map(|inline| (place, inline));
+    let images = images(check, spec.images, tenancy);
+    let inline =
+        shared::Placement { node_selector: spec.node_selector, tolerations: spec.tolerations, affinity: spec.affinity };
     let (display_name, description) = (check.prose(spec.display_name, false), check.prose(spec.description, true));
-    let placement = nodes(check, spec.pool, inline, settings, folder);
+    let placement = nodes(check, spec.pool, inline, settings, tenancy);
     let refresh = check.read(spec.refresh.as_ref(), values::duration).unwrap_or(settings.defaults.refresh);
     let strategy = spec.puller.as_ref().and_then(|puller| puller.strategy.as_ref()).map(|strategy| strategy.place);
     let puller = puller(check, spec.puller, &settings.defaults.puller);
-    bounds::strategy(check, folder, strategy.unwrap_or_default(), puller.strategy);
+    limits::strategy(check, tenancy, strategy.unwrap_or_default(), puller.strategy);
     Environment {
         id: id.clone(),
         path: path.to_owned(),
@@ -77,7 +77,7 @@ fn environment(
     }
 }
 
-fn images(check: &mut Check<'_>, entries: Located<Vec<ImageEntry>>, folder: Folder<'_>) -> Vec<Image> {
+fn images(check: &mut Check<'_>, entries: Located<Vec<ImageEntry>>, tenancy: Tenancy<'_>) -> Vec<Image> {
     if entries.value.is_empty() {
         check.report(
             entries.place,
@@ -94,7 +94,7 @@ fn images(check: &mut Check<'_>, entries: Located<Vec<ImageEntry>>, folder: Fold
         }
         let Some(image) = image(check, &entry) else { continue };
         let place = entry.image.place;
-        bounds::image(check, folder, place, &image.reference);
+        limits::image(check, tenancy, place, &image.reference);
         if let Some(line) = references.insert(image.reference.clone(), place.line) {
             check.report(place, twice("reference", &image.reference.to_string(), line));
         }
@@ -135,11 +135,11 @@ fn image(check: &mut Check<'_>, entry: &ImageEntry) -> Option<Image> {
 fn nodes(
     check: &mut Check<'_>,
     named: Option<Located<String>>,
-    inline: Option<(Place, file::Placement)>,
+    inline: shared::Placement,
     settings: &Settings,
-    folder: Folder<'_>,
+    tenancy: Tenancy<'_>,
 ) -> Placement {
-    match (named, inline) {
+    match (named, inline.place()) {
         (Some(named), Some(_)) => {
             check.report(
                 named.place,
@@ -150,33 +150,33 @@ fn nodes(
         }
         (Some(named), None) => match pool(check, &named, &settings.pools) {
             Some(found) => {
-                bounds::pool(check, folder, named.place, &named.value);
+                limits::pool(check, tenancy, named.place, &named.value);
                 found.clone()
             }
             None => Placement::default(),
         },
-        (None, Some((place, inline))) => {
-            bounds::inline(check, folder, place, "this environment chooses nodes itself");
+        (None, Some(place)) => {
+            limits::inline(check, tenancy, place, "this environment chooses nodes itself");
             placement::placement(check, inline)
         }
-        (None, None) => by_default(check, settings, folder),
+        (None, None) => by_default(check, settings, tenancy),
     }
 }
 
 /// The nodes of an environment that says nothing about them.
-fn by_default(check: &mut Check<'_>, settings: &Settings, folder: Folder<'_>) -> Placement {
+fn by_default(check: &mut Check<'_>, settings: &Settings, tenancy: Tenancy<'_>) -> Placement {
     let default = settings.defaults.pool.as_ref().and_then(|name| Some((name, settings.pools.get(name)?)));
     if let Some((name, placement)) = default {
-        bounds::pool(check, folder, Place::default(), name);
+        limits::pool(check, tenancy, Place::default(), name);
         return placement.clone();
     }
-    bounds::inline(check, folder, Place::default(), "this environment is for every Linux node");
+    limits::inline(check, tenancy, Place::default(), "this environment is for every Linux node");
     let (key, value) = EVERY_LINUX_NODE;
     Placement { node_selector: [(key.to_owned(), value.to_owned())].into(), ..Placement::default() }
 }
 
-fn resources(check: &mut Check<'_>, file: file::environment::Resources) -> Resources {
-    let mut range = |file: Option<file::environment::Range>| file.map(|file| self::range(check, file));
+fn resources(check: &mut Check<'_>, file: file::Resources) -> Resources {
+    let mut range = |file: Option<file::Range>| file.map(|file| self::range(check, file));
     let (memory, cpu) = (range(file.memory), range(file.cpu));
     let mut extra = BTreeMap::new();
     for (name, quantity) in check.entries(file.extra) {
@@ -188,7 +188,7 @@ fn resources(check: &mut Check<'_>, file: file::environment::Resources) -> Resou
     Resources { memory, cpu, extra }
 }
 
-fn range(check: &mut Check<'_>, file: file::environment::Range) -> Range {
+fn range(check: &mut Check<'_>, file: file::Range) -> Range {
     let guarantee = check.read(file.guarantee.as_ref(), values::quantity);
     let limit = check.read(file.limit.as_ref(), values::quantity);
     if let (Some(guarantee), Some(limit), Some(text)) = (guarantee, limit, &file.limit)

@@ -10,8 +10,10 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-use super::{suggest, text};
-use crate::stages::lockfile::environment_of;
+use crate::stages::{
+    lockfile::environment_of,
+    source::{suggest, text},
+};
 
 /// What the paths of a snapshot come to.
 pub struct Identities<'a> {

@@ -3,16 +3,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::{
-    super::located::{Entries, Located},
-    anything, number_or_text,
+use super::auth::Auth;
+use crate::stages::{
+    environment::file,
+    source::{
+        header::Kind,
+        located::{Entries, Located, anything, number_or_text},
+    },
 };
 
-/// The version of the kind.
-pub const API_VERSION: &str = "org.apache.submarine/v1";
-
 /// The kind.
-pub const KIND: &str = "JupyterImagePuller";
+pub const KIND: Kind =
+    Kind { version: "org.apache.submarine/v1", name: "JupyterImagePuller", max_nodes: file::KIND.max_nodes };
 
 /// Submarine's list of images to pull, read as an environment. The file's path is its identity, and its tenant gives the
 /// namespace.
@@ -80,24 +82,4 @@ pub struct PullerImage {
     /// Credentials.
     #[serde(default)]
     pub auth: Option<Auth>,
-}
-
-/// Credentials, by the name of a Secret. A password in Git is refused, with the command that makes a Secret of it.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Auth {
-    /// A Secret of the tenant's namespace with registry credentials.
-    #[serde(default)]
-    pub secret: Option<Located<String>>,
-    /// Refused, like the password that it comes with.
-    #[serde(default)]
-    pub username: Option<Located<String>>,
-    /// Refused: credentials must not be committed to Git.
-    #[serde(default)]
-    pub password: Option<Located<String>>,
-    /// Not used.
-    #[serde(default)]
-    #[schemars(schema_with = "anything")]
-    #[expect(dead_code, reason = "documents a field that is not used")]
-    pub email: IgnoredAny,
 }

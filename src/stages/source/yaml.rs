@@ -7,47 +7,55 @@ use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 use crate::model::failure::{Category, Failure, Problem, Source};
 
 use super::{
-    check::{Check, credentials, in_order, place_in, wrong_header},
-    file::{Header, jupyter_image_puller},
+    header::{Header, Kind, wrong_header},
     located::Place,
+    problem::{credentials, duplicate, in_order, place_in},
     suggest,
+    tree::Tree,
 };
 
 pub mod repair;
 mod required;
-pub mod tree;
 
 use repair::{Fault, Repair};
-use tree::Tree;
 
 /// Fields that people expect to hold a secret. The line that has one is not shown.
 const SECRETS: [&str; 9] =
     ["auth", "dockerAuthSpec", "password", "passwd", "username", "token", "secret", "credentials", "dockerconfigjson"];
 
-/// Reads one document, and begins a check of what it holds.
-///
-/// Where its structure is wrong, the check knows all that is wrong with it, and goes on with what is left.
+/// The most problems of one file's structure.
+const MAX_PROBLEMS: usize = 50;
+
+/// The most bytes in all the readings of one file.
+const MAX_BYTES: usize = 16 << 20;
+
+/// What is left of a file, and what is wrong with its structure.
+pub struct Parsed<T> {
+    /// What is left.
+    pub file: T,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// What was blanked out for that.
+    pub repair: Option<Repair>,
+}
+
+/// Reads one document, or what is left of it where its structure is wrong.
 ///
 /// # Errors
-/// All that is wrong, when nothing is left that could be checked.
-pub fn read<'a, T: DeserializeOwned + JsonSchema>(
-    source: &'a Source,
-    kind: &str,
-    nodes: usize,
-) -> Result<(T, Check<'a>), Failure> {
-    /// Problems of the structure, and bytes in all the readings, at most.
-    const MOST: (usize, usize) = (50, 16 << 20);
-    let mut error = match text(source, kind, nodes)? {
-        Ok(file) => return Ok((file, Check::new(source))),
+/// All that is wrong, when nothing is left.
+pub fn read<T: DeserializeOwned + JsonSchema>(source: &Source, kind: Kind) -> Result<Parsed<T>, Failure> {
+    check_text(source, kind)?;
+    let mut error = match parse(&source.text, kind) {
+        Ok(file) => return Ok(Parsed { file, problems: Vec::new(), repair: None }),
         Err(error) => error,
     };
-    if let Some(problem) = better_reason(source, kind, nodes) {
+    if let Some(problem) = better_reason(source, kind) {
         return Err(problem.into());
     }
     let mut problems = Vec::new();
     let Some(mut repair) = Repair::new(source) else { return Err(problem(source, &error).into()) };
     let mut schema = None;
-    for _ in 0..MOST.0.min(MOST.1 / source.text.len().max(1)) {
+    for _ in 0..MAX_PROBLEMS.min(MAX_BYTES / source.text.len().max(1)) {
         let (fault, place) = fault(&error);
         let found = problem(source, &error);
         // After the first, a mistake in the syntax is one of the repair.
@@ -72,55 +80,41 @@ pub fn read<'a, T: DeserializeOwned + JsonSchema>(
         if !goes_on {
             break;
         }
-        error = match serde_saphyr::from_str_with_options(&repair.text(), options(nodes)) {
-            Ok(file) => return Ok((file, Check::repaired(source, problems, repair))),
+        error = match parse(&repair.text(), kind) {
+            Ok(file) => return Ok(Parsed { file, problems, repair: Some(repair) }),
             Err(error) => error,
         };
     }
     Err(in_order(problems))
 }
 
-/// Reads one document, after a look at what would only lead to misleading errors.
-///
-/// `nodes` bounds the mappings, lists and scalars, aliases expanded: a limit that a thousand times what is usual stays
-/// below, and an alias bomb does not.
-fn text<T: DeserializeOwned>(
-    source: &Source,
-    kind: &str,
-    nodes: usize,
-) -> Result<Result<T, serde_saphyr::Error>, Problem> {
-    let text: &str = &source.text;
-    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+/// Looks for what would only lead to misleading errors.
+fn check_text(source: &Source, kind: Kind) -> Result<(), Problem> {
+    if source.text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Err(Problem::new(Category::Schema, "the file is empty")
             .in_file(&source.path)
-            .hint(format!("begin it with {}; only deleting a file removes anything", beginning(kind))));
+            .hint(format!("begin it with {}; only deleting a file removes anything", kind.beginning())));
     }
     // JSON may be indented with tabs.
     let tab = || if source.path.ends_with(".json") { None } else { leading_tab(source, 1, usize::MAX, "\t") };
-    if let Some(problem) = merge_conflict(source).or_else(tab) {
-        return Err(problem);
-    }
-    Ok(serde_saphyr::from_str_with_options(text, options(nodes)))
+    merge_conflict(source).or_else(tab).map_or(Ok(()), Err)
 }
 
-/// How a file starts, if that much can be read.
-pub fn header(source: &Source, nodes: usize) -> Option<Header> {
-    serde_saphyr::from_str_with_options(&source.text, options(nodes)).ok()
-}
-
-fn options(nodes: usize) -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_nodes: nodes, max_events: nodes * 4, max_depth: 64 },
+/// Reads one document, within the bounds of a kind of file.
+pub fn parse<T: DeserializeOwned>(text: &str, Kind { max_nodes, .. }: Kind) -> Result<T, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: max_nodes, max_events: max_nodes * 4, max_depth: 64 },
         strict_booleans: true,
         reject_unsupported_tags: true,
         with_snippet: false,
-    }
+    };
+    serde_saphyr::from_str_with_options(text, options)
 }
 
 /// A better reason why a file cannot be read: it is something else altogether, so that its first error would only
 /// mislead.
-fn better_reason(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
-    let header: Header = match serde_saphyr::from_str_with_options(&source.text, options(nodes)) {
+fn better_reason(source: &Source, kind: Kind) -> Option<Problem> {
+    let header: Header = match parse(&source.text, kind) {
         Ok(header) => header,
         // A mistake in the syntax makes fields look wrong or missing before it is noticed.
         Err(error) => return Some(problem(source, &error)).filter(|p| p.category == Category::Syntax),
@@ -132,27 +126,14 @@ fn better_reason(source: &Source, kind: &str, nodes: usize) -> Option<Problem> {
                 .hint("commit it in the clear: it needs no secret, since `pullSecret` names one by name"),
         );
     }
-    if let Some((place, problem)) =
-        wrong_header(header.api_version.as_ref(), header.kind.as_ref(), (version(kind), kind))
-    {
+    if let Some((place, problem)) = wrong_header(header.api_version.as_ref(), header.kind.as_ref(), kind) {
         return Some(place_in(source, place, problem));
     }
     if header.api_version.is_none() && header.kind.is_none() && header.docker_image.is_none() {
-        let hint = format!("such a file begins with {}", beginning(kind));
+        let hint = format!("such a file begins with {}", kind.beginning());
         return Some(Problem::new(Category::Schema, "apiVersion and kind are missing").at(source, 1, 0, 0).hint(hint));
     }
     None
-}
-
-fn beginning(kind: &str) -> String {
-    format!("`apiVersion: {}` and `kind: {kind}`", version(kind))
-}
-
-fn version(kind: &str) -> &'static str {
-    match kind {
-        jupyter_image_puller::KIND => jupyter_image_puller::API_VERSION,
-        _ => super::file::API_VERSION,
-    }
 }
 
 /// What `git merge` leaves in a file. Text inside block scalars is indented, so it is not mistaken for that.
@@ -265,12 +246,6 @@ fn fault(error: &serde_saphyr::Error) -> (Fault, Place) {
 
 fn missing_field(field: &str) -> Problem {
     Problem::new(Category::Schema, format!("missing field `{field}`")).hint(format!("add `{field}: …` here"))
-}
-
-/// A key that is in a mapping twice.
-pub fn duplicate(key: &str, first: Option<usize>) -> Problem {
-    let first = first.map(|line| format!(" (first defined on line {line})")).unwrap_or_default();
-    Problem::new(Category::Schema, format!("duplicate key `{key}`{first}")).hint("keep one of them")
 }
 
 fn unknown_field(source: &Source, place: Place, field: &str, expected: &[&str]) -> Problem {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::tree::{Slot, Tree};
+use super::super::tree::{Slot, Tree};
 
 /// The fields that each mapping must have and the text does not have, by the mapping's slot.
 pub fn missing(schema: &Value, tree: &Tree) -> Vec<(usize, Vec<String>)> {

@@ -8,10 +8,12 @@ use crate::model::{
 };
 
 use super::{
-    check::{Check, credentials},
-    file::settings::Registry,
-    located::{Entries, Located, Place},
-    yaml,
+    super::source::{
+        check::Check,
+        located::{Entries, Located, Place},
+        problem::{credentials, duplicate},
+    },
+    file::Registry,
 };
 
 /// Checks the registries.
@@ -24,7 +26,7 @@ pub fn registries(check: &mut Check<'_>, entries: Option<Entries<Registry>>) -> 
         let Some(host) = host else { continue };
         // `docker.io` and `index.docker.io` are one registry.
         if let Some(line) = lines.insert(host.clone(), key.place.line) {
-            check.report(key.place, yaml::duplicate(&host, Some(line)));
+            check.report(key.place, duplicate(&host, Some(line)));
         }
         registries.insert(host, options);
     }

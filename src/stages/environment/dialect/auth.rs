@@ -1,40 +1,77 @@
 //! Credentials in Submarine's files: the name of a Secret, or a password that is refused with the command that makes a
 //! Secret of it.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, de::IgnoredAny};
+
 use crate::model::{
     failure::{Category, Problem},
     redact::holds_user,
     reference::ImageReference,
 };
 
-use super::{
-    super::{check::Check, located::Located},
-    Folder,
+use super::super::{file::ImageEntry, limits::Tenancy};
+use crate::stages::source::{
+    check::Check,
+    located::{Located, anything},
 };
 
-/// Credentials as a file gives them.
-pub struct Given {
-    /// The field that they are in.
-    pub field: &'static str,
-    /// The name of a Secret.
+/// Credentials, by the name of a Secret. A password in Git is refused, with the command that makes a Secret of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Auth {
+    /// `secret`; `password` is refused.
+    #[serde(default, rename = "type")]
+    pub kind: Option<Located<AuthType>>,
+    /// A Secret of the tenant's namespace with registry credentials.
+    #[serde(default)]
     pub secret: Option<Located<String>>,
-    /// A user's name.
+    /// Refused, like the password that it comes with.
+    #[serde(default)]
     pub username: Option<Located<String>>,
-    /// A password.
+    /// Refused: credentials must not be committed to Git.
+    #[serde(default)]
     pub password: Option<Located<String>>,
+    /// Not used.
+    #[serde(default)]
+    #[schemars(schema_with = "anything")]
+    #[expect(dead_code, reason = "documents a field that is not used")]
+    pub email: IgnoredAny,
 }
 
-impl Given {
-    /// The name of the Secret, if that is all there is.
+/// How the credentials are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AuthType {
+    /// By the name of a Secret.
+    Secret,
+    /// By user name and password.
+    Password,
+}
+
+impl Auth {
+    /// The name of the Secret, if that is all there is. `field` is where the credentials are, `image` what they are for.
     pub fn secret(
         self,
         check: &mut Check<'_>,
-        name: &Located<String>,
-        image: &Located<String>,
-        folder: Folder<'_>,
+        field: &str,
+        image: &ImageEntry,
+        tenancy: Tenancy<'_>,
     ) -> Option<Located<String>> {
         let place = match (&self.password, &self.username) {
-            (None, None) => return self.secret,
+            (None, None) => match self.kind {
+                Some(kind) if kind.value == AuthType::Password => {
+                    let problem = Problem::new(Category::Schema, "there is no password, and there should be none");
+                    check.report(
+                        kind.place,
+                        problem.hint(format!(
+                            "write `\"type\": \"secret\"` and the name of a Secret as `secret`, or remove `{field}`"
+                        )),
+                    );
+                    return None;
+                }
+                _ => return self.secret,
+            },
             (Some(password), _) => password.place,
             (None, Some(username)) => username.place,
         };
@@ -44,17 +81,16 @@ impl Given {
         };
         let changed =
             if self.password.is_some() { "; change the password as well, since the history keeps it" } else { "" };
-        let (command, secret) = self.command(&name.value, &image.value, folder);
+        let (command, secret) = self.command(&image.name.value, &image.image.value, tenancy);
         let problem = Problem::new(Category::Credentials, message).hint(format!(
             "run `{command}` (it reads the password from standard input), and write only `secret: {secret}` into `{field}`{changed}",
-            field = self.field
         ));
         check.report_secret(place, problem);
         None
     }
 
     /// The command that makes the Secret, and the Secret's name. It repeats nothing that may be secret.
-    fn command(&self, name: &str, image: &str, folder: Folder<'_>) -> (String, String) {
+    fn command(&self, name: &str, image: &str, tenancy: Tenancy<'_>) -> (String, String) {
         let secret = match &self.secret {
             Some(secret) => secret.value.clone(),
             None => secret_name(name),
@@ -63,9 +99,9 @@ impl Given {
             image.parse::<ImageReference>().map_or_else(|_| "HOST".to_owned(), |image| image.host().to_owned());
         let username = self.username.as_ref().map(|username| username.value.as_str());
         let username = username.filter(|name| is_plain(name) && !self.repeats_password(name)).unwrap_or("USER");
-        let tenant = Some(folder.name.as_str()).filter(|name| is_plain(name));
+        let tenant = Some(tenancy.name.as_str()).filter(|name| is_plain(name));
         let tenant = tenant
-            .map_or_else(|| format!("--namespace {}", folder.tenant.namespace), |tenant| format!("--tenant {tenant}"));
+            .map_or_else(|| format!("--namespace {}", tenancy.tenant.namespace), |tenant| format!("--tenant {tenant}"));
         (format!("larder secret {secret} {tenant} --server {server} --username {username} --create"), secret)
     }
 

@@ -10,14 +10,16 @@ use crate::model::{
 };
 
 use super::{
-    check::Check,
-    file::{self, Effect, Operator},
-    located::{Entries, Located},
-    values::{label_key, label_value},
+    super::source::{
+        check::Check,
+        located::Located,
+        values::{label_key, label_value},
+    },
+    file::shared::{self, Effect, Operator},
 };
 
 /// Checks a set of nodes.
-pub fn placement(check: &mut Check<'_>, file: file::Placement) -> Placement {
+pub fn placement(check: &mut Check<'_>, file: shared::Placement) -> Placement {
     Placement {
         node_selector: check
             .entries(file.node_selector)
@@ -38,22 +40,9 @@ pub fn placement(check: &mut Check<'_>, file: file::Placement) -> Placement {
     }
 }
 
-/// Inline fields of an environment as a set of nodes; none when there is no such field.
-pub fn inline(
-    node_selector: Option<Entries<Located<String>>>,
-    tolerations: Option<Vec<Located<file::Toleration>>>,
-    affinity: Option<Located<Value>>,
-) -> Option<file::Placement> {
-    (node_selector.is_some() || tolerations.is_some() || affinity.is_some()).then_some(file::Placement {
-        node_selector,
-        tolerations,
-        affinity,
-    })
-}
-
 /// The API server's own rules, so that a wrong toleration fails here and not there. Source:
 /// <https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>.
-fn toleration(check: &mut Check<'_>, Located { value: file, place }: Located<file::Toleration>) -> Toleration {
+fn toleration(check: &mut Check<'_>, Located { value: file, place }: Located<shared::Toleration>) -> Toleration {
     let schema = |message: &str, hint: &str| Problem::new(Category::Schema, message).hint(hint);
     if file.key.is_none() && file.operator != Some(Operator::Exists) {
         check

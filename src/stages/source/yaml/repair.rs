@@ -8,9 +8,8 @@ use serde_json::Value;
 use crate::model::failure::{Problem, Source};
 
 use super::{
-    super::{located::Place, suggest},
+    super::{located::Place, suggest, tree::Tree},
     required,
-    tree::Tree,
 };
 
 /// A text with blanks where something was wrong.
