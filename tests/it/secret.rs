@@ -99,7 +99,7 @@ fn what_cannot_be_a_secret_is_refused_without_the_password() {
         (
             &["Hub_1", "--tenant", "research", "--server", "quay.io", "--username", "robot"],
             b"c4n4ry",
-            "no name of a Kubernetes object",
+            "not a valid Kubernetes object name",
         ),
     ];
     for (arguments, input, expected) in cases {

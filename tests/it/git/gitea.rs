@@ -138,7 +138,7 @@ fn rules_and_hooks_of_the_forge_refuse_in_their_own_words() {
     hosted.gitea.hook(&format!("bot/{}", hosted.name), "printf 'POLICY: need ticket \\033[31mred\\n' >&2; exit 1");
     let refused = push(&mut repository, second, &[("lock/a/x.yaml", "newer\n")]).unwrap_err();
     assert!(matches!(&refused, PushError::Refused { .. }), "{refused:?}");
-    assert!(refused.to_string().contains("POLICY: need ticket [31mred"), "{refused}");
+    assert!(refused.to_string().contains("POLICY: need ticket \u{fffd}[31mred"), "{refused}");
     assert_eq!(hosted.tip("main"), second.to_string());
 }
 
