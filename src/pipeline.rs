@@ -33,6 +33,7 @@ use crate::{
 pub mod audit;
 mod forward;
 pub mod holding;
+mod locked;
 mod memory;
 mod past;
 mod propose;
@@ -41,9 +42,10 @@ pub mod record;
 mod resolve;
 pub mod verify;
 
-pub use memory::Memory;
+use locked::{Base, Way};
+pub use locked::{LockMode, Locked, Locking};
+pub use memory::{Memory, today};
 pub use past::ask as ask_past;
-pub use push::{LockMode, Locked};
 pub use resolve::ask as ask_registries;
 
 /// How long a pass that is cancelled may go on before it begins to write.
@@ -156,13 +158,13 @@ pub async fn pass<C: Cluster, K: Credentials>(
     // 8. report (pure)
     world.reach(Step::Report).await;
     memory.schedule(&locked.environments, &locked.change.lock);
-    let lock_commit = locked.lock_commit.as_ref().map(ToString::to_string);
+    let lock_commit = locked.outcome.commit().map(ToString::to_string);
     let target = if world.cluster.has_nodes() { status::Target::Cluster } else { status::Target::Directory };
     let status = status::of_pass(&status::Inputs {
         commit: locked.commit.to_string(),
         last_pass: LastPass { tip: Some(tip.to_string()), lock_commit },
-        lock_problem: locked.problem.as_ref(),
-        proposal: locked.proposal.as_deref(),
+        lock_problem: locked.outcome.problem(),
+        proposal: locked.outcome.proposal(),
         environments: &locked.environments,
         lock: &locked.change,
         applied: &applied,
@@ -196,7 +198,13 @@ async fn prepare<C: Cluster, K: Credentials>(
     let resolution = resolve::resolve(world, memory, &environments).await?;
     // 4. lock (Git)
     world.reach(Step::Lock).await;
-    let locked = push::lock(world, memory, tip, snapshot, environments, resolution).await?;
+    let way = world.options.lock_mode.way(&environments.settings);
+    let base = Base { commit: *tip, snapshot, environments, resolution };
+    let locked = match way {
+        Way::Commit => push::commit(world, memory, base).await?,
+        Way::Propose => propose::propose(world, memory, base).await,
+        Way::Follow => Locked::follow(world, memory, base).await,
+    };
     forward::accept(world, memory, &locked.commit).await;
     // 5. render (pure)
     let options = &world.options.render;

@@ -1,40 +1,61 @@
 //! `larder hold`, `release` and `rollback`: what a person decides about a digest, as a commit that says so.
 
 use clap::Args;
+use jiff::civil::Date;
 use serde::Serialize;
 
-use super::{CliError, Exit, Printer, revisions::parse_moment, session};
+use super::{CliError, Exit, Printer, output::table, revisions::parse_moment, session};
 use crate::{
     config::{OutputFormat, SourceOptions},
     io::git,
     model::{
-        lock::{HoldChange, Move},
+        batch::succeeded,
+        lock::{self as model, HoldChange, HoldOrigin, Move, Previous},
         name::{EnvironmentId, Name},
+        text::one_line,
     },
     pipeline::{
         audit::Moment,
         holding::{Done, Mode, Order, Wish, carry_out},
+        today,
     },
-    stages::lock,
+    stages::{lock, lockfile::diff},
 };
 
-/// Keep images of an environment at what is locked, whatever their registries say, until they are released
+/// Keep images of an environment at what is locked, whatever their registries say; or list what is held
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder hold research/geospatial notebook --reason 'the exam is on Friday'
-  larder hold research/geospatial --reason 'CVE review' --repo URL       all of its images
+  larder hold                                                       list all holds
+  larder hold research/geospatial notebook --reason 'exam on Friday' --until 2026-12-04
+  larder hold research/geospatial --reason 'CVE review' --repo URL  all of its images
+
+With --until, the image follows its tag again after that day (UTC); without it, until `larder release`.
 
 The commit is made in your name: that of your Git configuration, or --author-name and --author-email. It is signed
 with --signing-key-file, or with the SSH key that Git signs your commits with. Without --repo it is made in the
 clone that you are in, and `git push` publishes it.")]
 pub struct Hold {
+    /// The environment: `tenant/name`. Without one, the holds of all environments are listed.
+    #[arg(requires = "reason")]
+    environment: Option<EnvironmentId>,
+    /// Its images; by default all that are locked.
+    #[arg(value_name = "IMAGE")]
+    images: Vec<Name>,
+    /// Why; it is recorded in the lockfile, the commit and the status.
+    #[arg(long, value_name = "TEXT", value_parser = parse_reason, requires = "environment")]
+    reason: Option<String>,
     #[command(flatten)]
-    images: Images,
-    /// Why; it stands in the lockfile, the commit and the status.
-    #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
-    reason: String,
+    until: Until,
     #[command(flatten)]
     how: How,
+}
+
+/// When a hold ends.
+#[derive(Debug, Args)]
+struct Until {
+    /// The last day (UTC) on which it holds: `2026-12-04`.
+    #[arg(long, value_name = "DATE", value_parser = parse_until)]
+    until: Option<Date>,
 }
 
 /// Let held images of an environment move again
@@ -58,7 +79,7 @@ pub struct Release {
   larder rollback research/geospatial --to yesterday --reason 'kernels die'     all of its images
   larder rollback research/geospatial --to 2026-11-30T14:00 --dry-run
 
-The reference comes back, too: an image whose tag was changed since stays at the former tag until it is
+The reference comes back, too: an image whose tag was changed since stays at the previous tag until it is
 released. Nodes get what was locked then; environment files stay as they are.")]
 pub struct Rollback {
     #[command(flatten)]
@@ -69,6 +90,8 @@ pub struct Rollback {
     /// Why; by default that it was rolled back, and to which commit.
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: Option<String>,
+    #[command(flatten)]
+    until: Until,
     #[command(flatten)]
     how: How,
 }
@@ -110,6 +133,24 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
+fn parse_until(text: &str) -> Result<Date, String> {
+    let date: Date = text.parse().map_err(|_| format!("`{text}` is not a date such as 2026-12-04"))?;
+    if date < today() {
+        return Err(format!("{date} is over; `larder release` ends a hold at once"));
+    }
+    Ok(date)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Held<'a> {
+    environment: &'a EnvironmentId,
+    image: &'a Name,
+    at: Previous,
+    #[serde(flatten)]
+    hold: &'a model::Hold,
+}
+
 #[derive(Serialize)]
 struct Results<'a> {
     commit: Option<String>,
@@ -119,7 +160,12 @@ struct Results<'a> {
 
 impl Hold {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        run(self.images, Wish::Hold(self.reason), self.how, printer).await
+        let (Some(environment), Some(reason)) = (self.environment, self.reason) else {
+            return list(&self.how, printer).await;
+        };
+        let images = Images { environment, images: self.images };
+        let hold = model::Hold { reason, origin: HoldOrigin::Person, until: self.until.until };
+        run(images, Wish::Hold(hold), self.how, printer).await
     }
 }
 
@@ -131,8 +177,46 @@ impl Release {
 
 impl Rollback {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        run(self.images, Wish::RollBack(self.to, self.reason), self.how, printer).await
+        let wish = Wish::RollBack { to: self.to, reason: self.reason, until: self.until.until };
+        run(self.images, wish, self.how, printer).await
     }
+}
+
+/// Prints all holds of the lock.
+async fn list(how: &How, printer: &mut Printer) -> Result<Exit, CliError> {
+    let environments = session::load(&session::source(&how.source).await?)?;
+    let held: Vec<Held<'_>> = succeeded(&environments.lock)
+        .flat_map(|(environment, lockfile)| {
+            lockfile.images.iter().map(move |(image, entry)| (environment, image, entry))
+        })
+        .filter_map(|(environment, image, entry)| {
+            Some(Held { environment, image, at: diff::locked_as(entry), hold: entry.hold.as_ref()? })
+        })
+        .collect();
+    match how.output {
+        OutputFormat::Json => printer.json(&held),
+        OutputFormat::Text if held.is_empty() => printer.note("no image is held"),
+        OutputFormat::Text => {
+            let row = |held: &Held<'_>| {
+                let origin = match &held.hold.origin {
+                    HoldOrigin::Person => "person",
+                    HoldOrigin::Revert { .. } => "revert",
+                };
+                vec![
+                    held.environment.to_string(),
+                    held.image.to_string(),
+                    held.at.reference.to_string(),
+                    held.at.digest.short().to_owned(),
+                    origin.to_owned(),
+                    held.hold.until.map_or_else(|| "-".to_owned(), |until| until.to_string()),
+                    one_line(&held.hold.reason).into_owned(),
+                ]
+            };
+            let header = ["ENVIRONMENT", "IMAGE", "REFERENCE", "DIGEST", "BY", "UNTIL", "REASON"];
+            printer.text(&table(&header, &held.iter().map(row).collect::<Vec<_>>()));
+        }
+    }
+    Ok(session::report_broken(printer, &environments, &[]))
 }
 
 async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Result<Exit, CliError> {
@@ -171,7 +255,16 @@ async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Res
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_REASON, parse_reason};
+    use super::{LONGEST_REASON, parse_reason, parse_until, today};
+
+    #[test]
+    fn a_hold_ends_today_or_later() {
+        assert_eq!(parse_until(&today().to_string()), Ok(today()));
+        assert!(parse_until("9999-12-31").is_ok());
+        for text in ["2026-11-30", "friday", "2026-13-01", ""] {
+            assert!(parse_until(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_reason_says_something_and_is_no_book() {

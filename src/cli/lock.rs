@@ -14,13 +14,13 @@ use crate::{
         lock::{HoldChange, Lock as ModelLock, LockChange, Move},
         resolution::{self, Resolution},
     },
-    pipeline::ask_past,
+    pipeline::{ask_past, today},
     stages::{
         load::Environments,
         lock::{
-            self,
+            self, Inputs, holds,
             past::{self, Past, Questions},
-            verdict::{Evidence, Steadiness},
+            verdict::{Evidence, History, Steadiness},
         },
         resolve::{self, Refresh},
     },
@@ -79,8 +79,8 @@ impl Lock {
         let settings = &environments.settings;
         let refresh = if self.missing { Refresh::Missing } else { Refresh::All };
         let due = BTreeMap::new();
-        let wanted =
-            resolve::wanted(&environments.environments, settings, &environments.lock, &due, Duration::ZERO, refresh);
+        let in_force = holds::in_force(&environments.environments, &environments.lock, today());
+        let wanted = resolve::wanted(&environments.environments, settings, &in_force, &due, Duration::ZERO, refresh);
         let resolution = session::resolve(wanted, settings, &self.target, &self.registry).await?;
         let mut change = self.relock(&environments, &resolution).await;
         lock::warn(&environments.environments, settings, &resolution::warnings(&resolution), &mut change);
@@ -121,22 +121,26 @@ impl Lock {
     /// The new lock. Where the folder is in a Git repository, its history tells what a person took back.
     async fn relock(&self, environments: &Environments, resolution: &Resolution) -> LockChange {
         let Environments { environments: files, settings, lock: old, .. } = environments;
-        let change = lock::lock(files, settings, old, resolution);
+        let evidence = Evidence::default();
+        let inputs =
+            Inputs { environments: files, settings, lock: old, asked: old, resolution, evidence, today: today() };
+        let change = lock::lock(&inputs);
         let questions = past::questions(files, old, None, &change);
         if questions.is_empty() {
             return change;
         }
-        let past = self.past(&questions, old).await.unwrap_or_default();
+        let read = self.past(&questions, old).await;
+        let past = read.as_ref().map_or(History::Irrelevant, History::from);
         let steadiness = Steadiness::new();
-        let evidence = Evidence { past: Some(&past), steadiness: (!self.accept_earlier).then_some(&steadiness) };
-        lock::relock(files, settings, old, old, resolution, &evidence)
+        let evidence = Evidence { past, steadiness: (!self.accept_earlier).then_some(&steadiness) };
+        lock::lock(&Inputs { evidence, ..inputs })
     }
 
     /// None where there is no repository, or none with a commit.
-    async fn past(&self, questions: &Questions, old: &ModelLock) -> Option<Past> {
+    async fn past(&self, questions: &Questions, old: &ModelLock) -> Option<Result<Past, Problem>> {
         let (repository, _cache) = session::repository(&session::with_repository(&self.source).ok()?).ok()?;
         let commit = repository.commit().await.ok()?;
-        ask_past(&repository, &commit, questions, old).await.ok()
+        Some(ask_past(&repository, &commit, questions, old).await)
     }
 }
 

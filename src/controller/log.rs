@@ -104,8 +104,8 @@ fn moved(moved: &Move) {
 }
 
 fn hold_changed(change: &HoldChange) {
-    let HoldChange { environment, image, reason, at } = change;
-    match reason {
+    let HoldChange { environment, image, at, .. } = change;
+    match change.reason() {
         Some(reason) => tracing::info!(%environment, %image, at = pinned(at), reason, "image put on hold"),
         None => tracing::info!(%environment, %image, at = pinned(at), "image released"),
     }

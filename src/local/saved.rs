@@ -12,6 +12,7 @@ use crate::{
         failure::{Category, Failure, Problem},
         snapshot::{Entry, Snapshot},
     },
+    pipeline::today,
     stages::{
         changed, load, render,
         review::{self, Registries, Review, Side, text},
@@ -83,7 +84,7 @@ impl Saved {
 }
 
 fn compare(committed: &Snapshot, saved: &Snapshot, options: &render::Options) -> Review {
-    let read = |snapshot| Ok::<_, Failure>(Side::new(load::load(snapshot)?, &Registries::NotAsked, options));
+    let read = |snapshot| Ok::<_, Failure>(Side::new(load::load(snapshot)?, &Registries::NotAsked, options, today()));
     let names = ("the commit", "the saved files");
     match read(saved) {
         Ok(saved) => review::review(read(committed).ok().as_ref(), &saved, names),

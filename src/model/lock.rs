@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
 use serde::Serialize;
 
 use super::{
@@ -38,7 +39,51 @@ pub struct LockedImage {
     /// Former digests, newest first, as many as the environment retains.
     pub previous: Vec<Previous>,
     /// Why the digest must not move, while it must not.
-    pub hold: Option<String>,
+    pub hold: Option<Hold>,
+}
+
+/// An image's pin at its locked digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hold {
+    /// Why.
+    pub reason: String,
+    /// Who decided it.
+    #[serde(flatten)]
+    pub origin: HoldOrigin,
+    /// The last day (UTC) on which it holds; none until it is released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Date>,
+}
+
+/// Who decided a hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "origin", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum HoldOrigin {
+    /// A person asked for it: it stays until a person releases it.
+    Person,
+    /// A person reverted the lock, and larder keeps what they went back to until they commit another reference.
+    Revert {
+        /// The reference that the environment's file asked for at that time.
+        instead_of: ImageReference,
+    },
+}
+
+impl Hold {
+    /// A person's hold without an end.
+    pub fn of_person(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), origin: HoldOrigin::Person, until: None }
+    }
+
+    /// Whether it has ended by that day (UTC).
+    pub fn has_ended(&self, today: Date) -> bool {
+        self.until.is_some_and(|until| until < today)
+    }
+
+    /// Whether a file that asks for `reference` lifts it.
+    pub fn is_lifted_by(&self, reference: &ImageReference) -> bool {
+        matches!(&self.origin, HoldOrigin::Revert { instead_of } if instead_of != reference)
+    }
 }
 
 /// A digest that an image had before.
@@ -93,8 +138,16 @@ pub struct HoldChange {
     pub image: Name,
     /// Where it is held, or was until now.
     pub at: Previous,
+    /// What holds it; none when it is released.
+    #[serde(flatten)]
+    pub hold: Option<Hold>,
+}
+
+impl HoldChange {
     /// Why it must not move; none when it is released.
-    pub reason: Option<String>,
+    pub fn reason(&self) -> Option<&str> {
+        self.hold.as_ref().map(|hold| hold.reason.as_str())
+    }
 }
 
 /// An answer that would take an image back to a digest that it had before. It has to be given again.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::civil::Date;
+
 use super::{
     audit::{Moment, find, too_early},
     push::{ATTEMPTS, wait_after},
@@ -15,14 +17,14 @@ use crate::{
     model::{
         failure::{Failure, Problem},
         history::CommitInfo,
-        lock::{LockChange, Lockfile},
+        lock::{Hold, HoldOrigin, LockChange, Lockfile},
         name::{EnvironmentId, Name},
     },
     stages::{
         load,
         lock::{
             self,
-            holds::{self, Act},
+            holds::{self, Act, Target},
         },
         lockfile,
         render::Renderer,
@@ -45,12 +47,19 @@ pub struct Order {
 /// What is to become of images.
 #[derive(Clone, Debug)]
 pub enum Wish {
-    /// They stay at what is locked, for this reason.
-    Hold(String),
+    /// They stay at what is locked.
+    Hold(Hold),
     /// They may move again.
     Release,
-    /// They go back to what was locked then, and stay there, for this reason, if one is given.
-    RollBack(Moment, Option<String>),
+    /// They go back to what was locked then, and stay there.
+    RollBack {
+        /// When.
+        to: Moment,
+        /// Why; by default that they were rolled back, and to which commit.
+        reason: Option<String>,
+        /// The last day of the hold, if it has one.
+        until: Option<Date>,
+    },
 }
 
 /// Whether something is done.
@@ -77,13 +86,14 @@ pub struct Done {
 /// When that cannot be done to these images, or the remote does not take the commit.
 pub async fn carry_out(repository: &Arc<Repository>, order: &Order) -> Result<Done, Failure> {
     let act = match &order.wish {
-        Wish::Hold(reason) => Act::Hold { reason: reason.clone() },
+        Wish::Hold(hold) => Act::Hold(hold.clone()),
         Wish::Release => Act::Release,
-        Wish::RollBack(moment, reason) => {
-            let (commit, then) = lockfile_at(repository, moment.clone(), &order.environment).await?;
+        Wish::RollBack { to, reason, until } => {
+            let (commit, then) = lockfile_at(repository, to.clone(), &order.environment).await?;
             let revision = commit.short().to_owned();
             let reason = reason.clone().unwrap_or_else(|| format!("rolled back to {revision}"));
-            Act::RollBack { then, revision, reason }
+            let hold = Hold { reason, origin: HoldOrigin::Person, until: *until };
+            Act::RollBack { then, revision, hold }
         }
     };
     let mut attempt = 1;
@@ -91,8 +101,8 @@ pub async fn carry_out(repository: &Arc<Repository>, order: &Order) -> Result<Do
         let tip = repository.commit().await?;
         let snapshot = repository.fetch(&tip).await.map_err(Problem::from)?;
         let environments = load::load(&snapshot)?;
-        let Order { environment, images, .. } = order;
-        let change = holds::act(&environments.lock, &environments.settings, environment, images, &act)?;
+        let target = Target { environment: &order.environment, images: &order.images };
+        let change = holds::act(&environments.lock, &environments.settings, target, &act)?;
         if order.mode == Mode::DryRun || change.files.is_empty() {
             return Ok(Done { commit: None, change });
         }

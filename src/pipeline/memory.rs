@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::{Timestamp, Zoned, civil::Date, tz::TimeZone};
+
 use crate::{
     io::{git, registry::RegistryClient},
     model::{
@@ -17,6 +19,7 @@ use crate::{
     },
     stages::{
         load::Environments,
+        lock::holds,
         render::{self, Renderer},
         resolve::{self, Answered, Due, Found, Refresh},
     },
@@ -96,11 +99,23 @@ fn once_more(all: &mut BTreeMap<Lookup, Failed>, key: &Lookup, failure: &Failure
     all.insert(key.clone(), Failed { count: count + 1, again: now + wait, failure: failure.clone() });
 }
 
+/// Today's date (UTC).
+pub fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
+}
+
+/// How long it is until a day begins.
+fn until(now: &Zoned, day: Date) -> Option<Duration> {
+    let begin = day.to_zoned(TimeZone::UTC).ok()?;
+    Some(now.duration_until(&begin).try_into().unwrap_or(Duration::ZERO))
+}
+
 impl Memory {
     /// The references to ask about now, and those that failed so short a time ago that their failure stands.
     pub fn wanted(&self, environments: &Environments) -> (Vec<Due>, Resolution) {
         let now = self.started.elapsed();
         let Environments { environments, settings, lock, .. } = environments;
+        let lock = &*holds::in_force(environments, lock, today());
         let mut wanted = resolve::wanted(environments, settings, lock, &self.answered, now, Refresh::Due);
         if !self.failed.is_empty() || self.warned.values().any(|warned| warned.again <= now) {
             let known: BTreeSet<Lookup> = wanted.iter().map(|due| due.lookup.clone()).collect();
@@ -167,6 +182,8 @@ impl Memory {
     /// Works out when the next reference is due, for the lock that is in force now.
     pub fn schedule(&mut self, environments: &Environments, lock: &Lock) {
         let Environments { environments, settings, .. } = environments;
+        let now = Timestamp::now().to_zoned(TimeZone::UTC);
+        let lock = &*holds::in_force(environments, lock, now.date());
         // What nobody asks for any more is forgotten: it must not wake the controller.
         let all = resolve::wanted(environments, settings, lock, &Answered::new(), Duration::ZERO, Refresh::All);
         let asked: BTreeSet<Lookup> = all.into_iter().map(|due| due.lookup).collect();
@@ -177,8 +194,11 @@ impl Memory {
         self.keep_sightings(&asked);
         let due = resolve::next_due(environments, settings, lock, &self.answered);
         let behind = self.behind.then(|| self.started.elapsed());
+        let end = holds::next_end(lock, now.date())
+            .and_then(|day| until(&now, day))
+            .map(|wait| self.started.elapsed() + wait);
         let again = self.failed.values().chain(self.warned.values()).map(|failed| failed.again);
-        self.next_due = again.chain(due).chain(behind).min();
+        self.next_due = again.chain(due).chain(behind).chain(end).min();
     }
 
     /// How long until a reference is due; none while nothing waits.

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, ops::ControlFlow};
 
-use super::{LockMode, Memory, World};
+use super::{
+    Memory, World,
+    locked::{Base, LockMode},
+    memory::today,
+};
 use crate::{
     io::{git, repository::Repository},
     model::{
@@ -10,14 +14,13 @@ use crate::{
         history::WalkEnd,
         lock::{Lock, LockChange},
         name::EnvironmentId,
-        resolution::Resolution,
     },
     stages::{
         load::{self, Environments},
         lock::{
-            self,
+            self, Inputs,
             past::{self, Past, Questions, Wishes},
-            verdict::Evidence,
+            verdict::{Evidence, History},
         },
     },
 };
@@ -25,55 +28,51 @@ use crate::{
 /// How many of the latest commits are looked at: more only when the fewer do not tell where an image's digest is from.
 const DEPTHS: [usize; 2] = [64, 512];
 
-/// The lock that follows from the answers, unless a person took an image back or a registry goes back.
+/// The lock that follows from the answers, unless a person reverted an image or a registry goes back. `asked` is the
+/// lock that the questions were asked of.
 ///
-/// The history is asked when an image is to move although its reference is the same, or when somebody else has moved one
-/// since the last pass; so a pass over an unchanged world asks nothing. If it cannot be read, everything is as if there
-/// were none.
-pub(super) async fn relock<C, K>(
-    world: &World<C, K>,
-    memory: &mut Memory,
-    commit: &git::CommitId,
-    environments: &Environments,
-    (asked, resolution): (&Lock, &Resolution),
-) -> LockChange {
-    let Environments { environments: files, settings, lock: old, .. } = environments;
-    let change = lock::relock(files, settings, old, asked, resolution, &Evidence::default());
-    if world.options.lock_mode == LockMode::Follow {
-        return change;
-    }
-    let now = memory.snapshot(commit);
-    let seen = now.as_ref().and_then(|now| memory.lockfiles_before(now));
-    let questions = past::questions(files, old, seen.as_ref(), &change);
-    let change = if questions.is_empty() {
-        change
-    } else {
-        weigh(world, memory, commit, environments, (asked, resolution), &questions).await
-    };
-    memory.waits(&change, resolution, old);
-    // What is to be held is found again until it is.
-    if let (Some(now), true) = (now, change.holds.is_empty()) {
-        memory.has_seen(now);
-    }
+/// The history is asked when an image is to move although its reference is the same, or when another writer has moved one
+/// since the last pass; so a pass over an unchanged world asks nothing.
+pub(super) async fn lock<C, K>(world: &World<C, K>, memory: &mut Memory, base: &Base, asked: &Lock) -> LockChange {
+    let Environments { environments, settings, .. } = &base.environments;
+    let mut change = weigh(world, memory, base, asked).await;
+    lock::warn(environments, settings, &memory.warnings(), &mut change);
     change
 }
 
-async fn weigh<C, K>(
-    world: &World<C, K>,
-    memory: &Memory,
-    commit: &git::CommitId,
-    environments: &Environments,
-    (asked, resolution): (&Lock, &Resolution),
-    questions: &Questions,
-) -> LockChange {
-    let Environments { environments: files, settings, lock: old, .. } = environments;
-    let past = ask(&world.repository, commit, questions, old).await.unwrap_or_else(|problem| {
-        tracing::warn!(%problem, "the lock's history could not be read; images move as if nobody had taken them back");
-        Past::new()
-    });
-    let steadiness = memory.steadiness();
-    let evidence = Evidence { past: Some(&past), steadiness: Some(&steadiness) };
-    lock::relock(files, settings, old, asked, resolution, &evidence)
+/// As [`lock`], without what is wrong with images whose questions have an answer.
+pub(super) async fn weigh<C, K>(world: &World<C, K>, memory: &mut Memory, base: &Base, asked: &Lock) -> LockChange {
+    let Environments { environments, settings, lock: old, .. } = &base.environments;
+    let evidence = Evidence::default();
+    let inputs =
+        Inputs { environments, settings, lock: old, asked, resolution: &base.resolution, evidence, today: today() };
+    let change = lock::lock(&inputs);
+    if world.options.lock_mode == LockMode::Follow {
+        return change;
+    }
+    let seen = memory.lockfiles_before(&base.snapshot);
+    let questions = past::questions(environments, old, seen.as_ref(), &change);
+    let read = match questions.is_empty() {
+        true => None,
+        false => Some(ask(&world.repository, &base.commit, &questions, old).await),
+    };
+    let change = match &read {
+        None => change,
+        Some(read) => {
+            if let Err(problem) = read {
+                tracing::warn!(%problem, "the lock's history could not be read; images with unchanged references stay");
+            }
+            let steadiness = memory.steadiness();
+            let evidence = Evidence { past: History::from(read), steadiness: Some(&steadiness) };
+            lock::lock(&Inputs { evidence, ..inputs })
+        }
+    };
+    memory.waits(&change, &base.resolution, old);
+    // What is to be held is found again until it is.
+    if change.holds.is_empty() && !matches!(read, Some(Err(_))) {
+        memory.has_seen(base.snapshot.clone());
+    }
+    change
 }
 
 /// What the latest commits say about images.
@@ -93,12 +92,12 @@ pub async fn ask(
         let (past, open) = past::past(questions, old, &trace.steps);
         found = past;
         if !open || trace.end == WalkEnd::Start {
-            return without_later_wishes(repository, commit, (questions, old), found).await;
+            return without_later_wishes(repository, commit, questions, old, found).await;
         }
     }
     tracing::info!(
         commits = DEPTHS[1],
-        "some locked digests are older than what is looked at; nobody took them back lately"
+        "some locked digests are older than the commits that are searched; nobody reverted them lately"
     );
     Ok(found)
 }
@@ -108,7 +107,8 @@ pub async fn ask(
 async fn without_later_wishes(
     repository: &Repository,
     commit: &git::CommitId,
-    (questions, old): (&Questions, &Lock),
+    questions: &Questions,
+    old: &Lock,
     mut past: Past,
 ) -> Result<Past, Problem> {
     let mut wishes = Wishes::new(questions, old, &past);

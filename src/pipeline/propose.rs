@@ -4,14 +4,13 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     World,
+    locked::{Base, Locked, Locking},
     memory::{Memory, Proposed},
-    past,
-    push::{Locked, unmoved},
-    record,
+    past, record,
 };
 use crate::{
     io::{cluster::Cluster, forge, forge::Forge, git, registry::Credentials},
-    model::{digest::Digest, failure::Problem, forge::Proposal, lock::LockChange, resolution::Resolution},
+    model::{digest::Digest, failure::Problem, forge::Proposal, lock::LockChange},
     stages::{
         load::{self, Environments},
         lock,
@@ -23,63 +22,67 @@ use crate::{
 pub(super) async fn propose<C: Cluster, K: Credentials>(
     world: &World<C, K>,
     memory: &mut Memory,
-    tip: &git::CommitId,
-    environments: Environments,
-    resolution: Resolution,
+    mut base: Base,
 ) -> Locked {
-    let answers = memory.moved(&resolution, &environments.lock);
-    let mut wanted = past::relock(world, memory, tip, &environments, (&environments.lock, &answers)).await;
-    let settings = &environments.settings;
-    let fingerprint = fingerprint(tip, &wanted);
+    base.resolution = memory.moved(&base.resolution, &base.environments.lock);
+    let mut wanted = past::weigh(world, memory, &base, &base.environments.lock).await;
+    let fingerprint = fingerprint(&base.commit, &wanted);
     let result = match memory.proposed(&fingerprint) {
         Some(known) => Ok(known.place.clone()),
         None => {
-            let parent = memory.snapshot(tip).filter(|_| !wanted.files.is_empty());
-            let next = parent.and_then(|snapshot| load::load(&record::with_files(&snapshot, &wanted)).ok());
-            let digest = next.map(|next| record::digest(&next, memory.recorder()));
-            let place = carry_out(world, tip, &settings.lock.branch, &wanted, (&fingerprint, digest.as_ref())).await;
+            let next =
+                (!wanted.files.is_empty()).then(|| load::load(&record::with_files(&base.snapshot, &wanted)).ok());
+            let manifests = next.flatten().map(|next| record::digest(&next, memory.recorder()));
+            let offer = Offer { wanted: &wanted, fingerprint: &fingerprint, manifests };
+            let place = carry_out(world, &base, &offer).await;
             memory.has_proposed(place.as_ref().ok().map(|place| Proposed { fingerprint, place: place.clone() }));
             place
         }
     };
-    let (proposal, problem) = match result {
-        Ok(place) => (place, None),
+    let outcome = match result {
+        Ok(Some(place)) => Locking::Proposed(place),
+        Ok(None) => Locking::Unchanged,
         Err(problem) => {
-            tracing::warn!(%problem, "the lock could not be proposed; the former one stays in force");
-            (None, Some(problem))
+            tracing::warn!(%problem, "the lock could not be proposed; the previous one stays in force");
+            Locking::Refused(problem)
         }
     };
-    lock::warn(&environments.environments, &environments.settings, &memory.warnings(), &mut wanted);
-    let change = unmoved(&environments, wanted);
-    Locked { commit: *tip, lock_commit: None, environments, change, problem, proposal }
+    let Environments { environments, settings, .. } = &base.environments;
+    lock::warn(environments, settings, &memory.warnings(), &mut wanted);
+    Locked::unmoved(base.commit, base.environments, wanted, outcome)
+}
+
+/// What is proposed.
+struct Offer<'a> {
+    wanted: &'a LockChange,
+    fingerprint: &'a str,
+    /// The digest of the manifests that it leads to.
+    manifests: Option<Digest>,
 }
 
 /// Rebuilds the branch and its pull request, or takes both away when there is nothing to propose. Where the proposal
 /// waits, if there is one.
-async fn carry_out<C, K>(
-    world: &World<C, K>,
-    tip: &git::CommitId,
-    branch: &str,
-    wanted: &LockChange,
-    (fingerprint, digest): (&str, Option<&Digest>),
-) -> Result<Option<String>, Problem> {
+async fn carry_out<C, K>(world: &World<C, K>, on: &Base, offer: &Offer<'_>) -> Result<Option<String>, Problem> {
+    let (wanted, branch) = (offer.wanted, &on.environments.settings.lock.branch);
     let base = world.repository.branch().await.unwrap_or_default();
     if wanted.files.is_empty() {
-        // Whoever does not know all answers does not know that nothing is left to propose.
+        // Unless all answers are known, it is not known that nothing is left to propose.
         if wanted.problems.is_empty() {
             withdraw(world, branch, &base).await?;
         }
         return Ok(None);
     }
-    let message = lock::message(wanted, env!("CARGO_PKG_VERSION"));
-    let message = digest.map_or_else(|| message.clone(), |digest| lock::with_manifests(&message, digest));
-    match world.repository.rebuild(branch, tip, &wanted.files, &message).await? {
+    let mut message = lock::message(wanted, env!("CARGO_PKG_VERSION"));
+    if let Some(digest) = &offer.manifests {
+        message = lock::with_manifests(&message, digest);
+    }
+    match world.repository.rebuild(branch, &on.commit, &wanted.files, &message).await? {
         git::Rebuilt::Nothing => return Ok(None),
         git::Rebuilt::Commit(commit) => tracing::info!(%commit, branch, moved = wanted.moves.len(), "lock proposed"),
         git::Rebuilt::Unchanged(_) => {}
     }
     let Some(forge) = &world.forge else { return Ok(Some(branch.to_owned())) };
-    let content = content_of(fingerprint);
+    let content = content_of(offer.fingerprint);
     let proposal = Proposal {
         head: branch.to_owned(),
         base,

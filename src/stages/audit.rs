@@ -41,7 +41,7 @@ fn rows(environment: &EnvironmentId, lockfile: Lockfile) -> impl Iterator<Item =
         image,
         reference: entry.reference,
         digest: entry.digest,
-        hold: entry.hold,
+        hold: entry.hold.map(|hold| hold.reason),
     })
 }
 

@@ -15,7 +15,9 @@ pub use message::{describe, describe_hold, hold_value, images, message, with_man
 
 use std::collections::BTreeSet;
 
-use self::verdict::{Evidence, Verdict};
+use jiff::civil::Date;
+
+use self::verdict::{Case, Evidence, Verdict};
 use super::{
     budget,
     lockfile::{self, diff},
@@ -31,38 +33,46 @@ use crate::model::{
     settings::Settings,
 };
 
-/// Computes the lock anew.
+/// What a lock is computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The environments' files.
+    pub environments: &'a Batch<Environment>,
+    /// `larder.yaml`.
+    pub settings: &'a Settings,
+    /// The lock at the branch's tip.
+    pub lock: &'a Lock,
+    /// The lock that the questions were asked of. Where an entry of `lock` has moved since, it is adopted, whatever was
+    /// answered here: what is in Git is newer than the question. So controllers that share a repository, and see a
+    /// registry at different times, do not undo each other.
+    pub asked: &'a Lock,
+    /// The registries' answers.
+    pub resolution: &'a Resolution,
+    /// What speaks against moving an image: a person reverted it, or its registry goes back.
+    pub evidence: Evidence<'a>,
+    /// The day (UTC), by which holds may have ended.
+    pub today: Date,
+}
+
+/// Computes the new lock.
 ///
 /// Whatever keeps an environment from being locked keeps its lockfile as it is: the environment is broken or suspended,
 /// its lockfile cannot be read, a registry did not answer. Only what is gone from Git loses its lockfile, within the
-/// budget. An image that its file names no more keeps its entry until all that the file does name are locked. A lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never
-/// fight over it.
-pub fn lock(environments: &Batch<Environment>, settings: &Settings, old: &Lock, resolution: &Resolution) -> LockChange {
-    relock(environments, settings, old, old, resolution, &Evidence::default())
-}
-
-/// Like [`lock`], on a tip that somebody else has pushed since the questions were asked (of the lock `asked`).
-///
-/// Where an entry of `old` has moved since, it is adopted, whatever was answered here: what is in Git is newer than the
-/// question. So controllers that share a repository, and see a registry at different times, do not undo each other.
-/// `evidence` is what speaks against moving an image: a person took it back, or its registry goes back.
-pub fn relock(
-    environments: &Batch<Environment>,
-    settings: &Settings,
-    old: &Lock,
-    asked: &Lock,
-    resolution: &Resolution,
-    evidence: &Evidence<'_>,
-) -> LockChange {
+/// budget. An image that its file no longer names keeps its entry until all that the file does name are locked. A
+/// lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never fight
+/// over it.
+pub fn lock(inputs: &Inputs<'_>) -> LockChange {
+    let &Inputs { environments, settings, lock: old, today, .. } = inputs;
+    let in_force = holds::in_force(environments, old, today);
     let mut change = LockChange::default();
     for (id, environment) in environments {
         match (environment, old.get(id)) {
             (Ok(environment), None) if !environment.suspend => {
-                lock_one(environment, settings, None, None, resolution, evidence, &mut change);
+                lock_one(inputs, environment, Stored::default(), &mut change);
             }
             (Ok(environment), Some(Ok(lockfile))) if !environment.suspend => {
-                let asked = asked.get(id).and_then(|asked| asked.as_ref().ok());
-                lock_one(environment, settings, Some(lockfile), asked, resolution, evidence, &mut change);
+                let in_force = in_force.get(id).and_then(|current| current.as_ref().ok());
+                lock_one(inputs, environment, Stored { lockfile: Some(lockfile), in_force }, &mut change);
             }
             (_, Some(former)) => {
                 change.lock.insert(id.clone(), former.clone());
@@ -73,6 +83,15 @@ pub fn relock(
     remove(environments, settings, old, &mut change);
     change.moves.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
     change
+}
+
+/// An environment's lockfile.
+#[derive(Clone, Copy, Default)]
+struct Stored<'a> {
+    /// As it is in Git.
+    lockfile: Option<&'a Lockfile>,
+    /// The same without the holds that have ended or are lifted.
+    in_force: Option<&'a Lockfile>,
 }
 
 /// Adds what is wrong with images whose questions have an answer. They are locked all the same.
@@ -91,15 +110,10 @@ pub fn warn(environments: &Batch<Environment>, settings: &Settings, warnings: &W
     }
 }
 
-fn lock_one(
-    environment: &Environment,
-    settings: &Settings,
-    old: Option<&Lockfile>,
-    asked: Option<&Lockfile>,
-    resolution: &Resolution,
-    evidence: &Evidence<'_>,
-    change: &mut LockChange,
-) {
+fn lock_one(inputs: &Inputs<'_>, environment: &Environment, stored: Stored<'_>, change: &mut LockChange) {
+    let &Inputs { settings, resolution, evidence, .. } = inputs;
+    let old = stored.in_force;
+    let asked = inputs.asked.get(&environment.id).and_then(|asked| asked.as_ref().ok());
     let mut next = Lockfile::default();
     let mut problems: Vec<Problem> = Vec::new();
     let mut renamed: BTreeSet<&Name> = BTreeSet::new();
@@ -109,8 +123,12 @@ fn lock_one(
         let (name, former) = old.and_then(|old| former(old, environment, image)).unzip();
         renamed.extend(name);
         let answer = answer.filter(|_| !is_overtaken(image, former, asked));
-        let verdict = verdict::judge(environment, image, former, key.as_ref().zip(answer), evidence);
-        let (entry, found) = match verdict {
+        let is_let_go = former.is_some_and(|former| former.hold.is_none())
+            && name.and_then(|name| stored.lockfile?.images.get(name)).is_some_and(|entry| entry.hold.is_some());
+        // That a hold has ended is a person's decision, and newer than all that the history tells.
+        let evidence = if is_let_go { Evidence::default() } else { evidence };
+        let case = Case { environment, image, former, key: key.as_ref(), answer };
+        let (entry, found) = match verdict::judge(&case, &evidence) {
             Verdict::Free => entry::lock(environment, image, former, answer),
             Verdict::Hold(held) => entry::lock(environment, image, Some(&held), answer),
             Verdict::Wait(waiting) => {
@@ -130,6 +148,7 @@ fn lock_one(
             next.images.entry(name.clone()).or_insert_with(|| entry.clone());
         }
     }
+    let old = stored.lockfile;
     let unchanged = old.map_or(next.images.is_empty(), |old| *old == next);
     if !unchanged {
         change.files.insert(environment.id.lock_path(), Some(lockfile::write(&next)));

@@ -236,7 +236,7 @@ impl Draft {
                 name: name.clone(),
                 reference: image.reference.clone(),
                 digest: image.digest.clone(),
-                hold: image.hold.as_deref().map(|reason| one_line(reason).into_owned()),
+                hold: image.hold.as_ref().map(|hold| one_line(&hold.reason).into_owned()),
                 coverage: None,
             });
             let notes = lockfile.map(|lockfile| holds::notes(id, lockfile)).unwrap_or_default();

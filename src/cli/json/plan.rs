@@ -362,7 +362,7 @@ impl From<&HoldChange> for Hold {
             environment: change.environment.to_string(),
             image: change.image.to_string(),
             at: locked(&change.at.reference, Some(&change.at.digest)),
-            reason: change.reason.clone(),
+            reason: change.reason().map(str::to_owned),
         }
     }
 }

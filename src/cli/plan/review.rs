@@ -6,7 +6,7 @@ use crate::{
     config::{SourceOptions, Target},
     io::forge::{Posted, WhenAbsent},
     model::{resolution::Resolution, snapshot::Snapshot},
-    pipeline::compare,
+    pipeline::{compare, today},
     stages::{
         load::{self, Environments},
         render,
@@ -83,8 +83,8 @@ async fn compute(plan: &Plan) -> Result<Compared, CliError> {
     } else {
         (Registries::NotAsked, Registries::NotAsked)
     };
-    let former = former.map(|loaded| Side::new(loaded, &before, &options));
-    let later = Side::new(later, &after, &options);
+    let former = former.map(|loaded| Side::new(loaded, &before, &options, today()));
+    let later = Side::new(later, &after, &options, today());
     let mut review = review::review(former.as_ref(), &later, names);
     if *dry_run == DryRun::Server {
         let target = session::target(&plan.target).await?;

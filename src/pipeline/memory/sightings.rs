@@ -184,7 +184,7 @@ mod tests {
     use super::super::Memory;
     use crate::{
         model::{
-            lock::Lock,
+            lock::{Hold, Lock},
             resolution::Resolution,
             snapshot::{Entry, Origin, Snapshot},
         },
@@ -211,7 +211,7 @@ mod tests {
     fn two_environments(hold: Option<&str>) -> Lock {
         let mut both = lock("three");
         let mut other = lockfile(&lock("four"), "research/geo").clone();
-        other.images.values_mut().for_each(|entry| entry.hold = hold.map(str::to_owned));
+        other.images.values_mut().for_each(|entry| entry.hold = hold.map(Hold::of_person));
         both.insert("research/other".parse().unwrap(), Ok(other));
         both
     }
@@ -296,7 +296,7 @@ mod tests {
         let now = lock("one");
         let snapshot = |hold: Option<&str>, commit: &str| {
             let mut lockfile = lockfile(&now, "research/geo").clone();
-            lockfile.images.values_mut().for_each(|entry| entry.hold = hold.map(str::to_owned));
+            lockfile.images.values_mut().for_each(|entry| entry.hold = hold.map(Hold::of_person));
             let bytes = Entry::File(lockfile::write(&lockfile).into());
             let files = [("lock/research/geo.yaml".to_owned(), bytes)].into();
             Arc::new(Snapshot { origin: Origin::Commit(commit.to_owned()), files })

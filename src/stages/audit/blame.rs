@@ -30,7 +30,7 @@ impl Blamer {
             reference: entry.reference.clone(),
             digest: entry.digest.clone(),
             since: None,
-            hold: entry.hold.clone(),
+            hold: entry.hold.as_ref().map(|hold| hold.reason.clone()),
         };
         let images = present.images.iter().map(row).collect();
         let open = present.images.keys().map(|image| (image.clone(), None)).collect();

@@ -1,6 +1,6 @@
 //! One image's entry: whether it stays, moves or has to be left out.
 
-use super::demand;
+use super::{demand, holds::describe};
 use crate::{
     model::{
         environment::{Environment, Image},
@@ -116,11 +116,13 @@ fn unanswered(image: &Image) -> Problem {
 
 /// That a held image is asked for by another reference.
 fn refused(environment: &Environment, image: &Image, former: &LockedImage) -> Option<Problem> {
-    let reason = former.hold.as_ref().filter(|_| former.reference != image.reference)?;
-    let reason = serde_json::Value::from(reason.as_str());
-    let problem =
-        Problem::new(Category::Lock, format!("{} is asked for, but the image is held: {reason}", image.reference))
-            .hint(format!("`larder release {} {}` lets it move again", environment.id, image.name));
+    let hold = former
+        .hold
+        .as_ref()
+        .filter(|hold| former.reference != image.reference && !hold.is_lifted_by(&image.reference))?;
+    let held = describe(hold);
+    let problem = Problem::new(Category::Lock, format!("{} is asked for, but the image is {held}", image.reference))
+        .hint(format!("`larder release {} {}` lets it move again", environment.id, image.name));
     Some(problem)
 }
 

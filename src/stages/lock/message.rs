@@ -12,7 +12,7 @@ use std::{
 use crate::{
     model::{
         digest::Digest,
-        lock::{HoldChange, LockChange, Move, Previous},
+        lock::{Hold, HoldChange, LockChange, Move, Previous},
         name::EnvironmentId,
         text::one_line,
     },
@@ -29,7 +29,8 @@ const NONE: &str = "none";
 ///
 /// The last paragraph holds nothing but trailers, so that `git log --format='%(trailers:key=Larder-New-Digest)'` finds
 /// them: four for each image that moved or whose hold changed (`Larder-Environment`, `Larder-Image`, `Larder-Old-Digest`,
-/// `Larder-New-Digest`), followed by `Larder-Hold` with the reason for the hold or `none` where one was set or taken away,
+/// `Larder-New-Digest`), followed by `Larder-Hold` with the reason for the hold (as a JSON string where it could be taken
+/// for something else) where one was set, or `none` where one was taken away,
 /// `Larder-Environment` alone for a lockfile that changed without either, and `Larder-Version`.
 /// <https://git-scm.com/docs/git-interpret-trailers>
 pub fn message(change: &LockChange, version: &str) -> String {
@@ -45,7 +46,7 @@ pub fn message(change: &LockChange, version: &str) -> String {
     let trailers: Vec<String> = images(&change.moves, &change.holds)
         .into_iter()
         .flat_map(|(moved, hold)| {
-            let hold = hold.map(|hold| trailer("Hold", hold.reason.as_deref().unwrap_or(NONE)));
+            let hold = hold.map(|hold| trailer("Hold", &hold_value(hold)));
             trailers(&moved).into_iter().chain(hold)
         })
         .chain(quiet.iter().map(|(id, _)| trailer("Environment", &id.to_string())))
@@ -82,18 +83,32 @@ pub fn describe(moved: &Move) -> String {
 
 /// A hold in a line, for people: `research/geo notebook: held at quay.io/a:1 (sha256:…): "why"`.
 pub fn describe_hold(hold: &HoldChange) -> String {
-    let HoldChange { environment, image, at, reason } = hold;
+    let HoldChange { environment, image, at, hold } = hold;
     let place = format!("{} ({})", at.reference, at.digest.short());
-    one_line(&match reason {
-        Some(reason) => format!("{environment} {image}: held at {place}: {reason}"),
+    one_line(&match hold {
+        Some(Hold { reason, until: Some(until), .. }) => {
+            format!("{environment} {image}: held at {place} until {until}: {reason}")
+        }
+        Some(Hold { reason, .. }) => format!("{environment} {image}: held at {place}: {reason}"),
         None => format!("{environment} {image}: released at {place}"),
     })
     .into_owned()
 }
 
-/// What a trailer says of a hold: the reason, or `none` where it is taken away.
+/// The value of the trailer of a hold: its reason, or `none` where it is taken away.
 pub fn hold_value(hold: &HoldChange) -> String {
-    hold.reason.clone().unwrap_or_else(|| NONE.to_owned())
+    hold.reason().map_or_else(|| NONE.to_owned(), unambiguous)
+}
+
+/// A reason as the value of a trailer: as it is, or as a JSON string where it could be taken for [`NONE`] or for such a
+/// string.
+fn unambiguous(reason: &str) -> String {
+    let trimmed = reason.trim();
+    if trimmed == NONE || trimmed.starts_with('"') || trimmed != reason {
+        serde_json::Value::from(one_line(reason)).to_string()
+    } else {
+        reason.to_owned()
+    }
 }
 
 /// The images that moved or whose hold changed, in order; what did not move is there as a move to the same.

@@ -32,38 +32,29 @@ const LONGEST_NAME: usize = 60;
 /// What is known of images, by environment and name.
 pub type Past = BTreeMap<EnvironmentId, BTreeMap<Name, ImagePast>>;
 
-/// Images whose history matters, each with the reference that its file asks for.
-pub type Questions = BTreeMap<EnvironmentId, BTreeMap<Name, ImageReference>>;
+/// Images whose history matters.
+pub type Questions = BTreeMap<EnvironmentId, BTreeMap<Name, Question>>;
+
+/// What an image's file says that matters to its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The reference that it asks for.
+    pub reference: ImageReference,
+    /// How many earlier digests its environment retains.
+    pub retain: usize,
+}
 
 /// What the commits say about one image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImagePast {
-    /// That a person moved it to what is locked, against what larder would have locked.
-    pub reversal: Option<Reversal>,
+    /// Who brought it to what is locked, and in which commit, where that was a person against larder.
+    pub reverted: Option<String>,
     /// Whether its hold was taken away since it came to what is locked.
     pub released: bool,
     /// Digests that it had before the present one.
     pub former: BTreeSet<Digest>,
     /// Whether it had the present digest before, and another one in between.
     pub turned: bool,
-}
-
-/// A person's move of an image, as nobody but a person moves it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reversal {
-    /// Where it went.
-    pub kind: Kind,
-    /// Who did it, in which commit: why the image is held.
-    pub reason: String,
-}
-
-/// Where a person moved an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// To what it had before: it is held whatever the registry says.
-    WentBack,
-    /// To something else: it is held as soon as the registry says otherwise.
-    Edited,
 }
 
 /// The images whose history matters: those that move although their reference is the same, and those that somebody
@@ -76,7 +67,9 @@ pub fn questions(environments: &Batch<Environment>, old: &Lock, seen: Option<&Lo
         let after = change.lock.get(id).and_then(|after| after.as_ref().ok());
         let last = seen.map(|seen| seen.get(id).and_then(|lockfile| lockfile.as_ref().ok()));
         let asked = environment.images.iter().filter(|image| is_asked(image, before, after, last));
-        let asked: BTreeMap<_, _> = asked.map(|image| (image.name.clone(), image.reference.clone())).collect();
+        let question =
+            |image: &Image| Question { reference: image.reference.clone(), retain: environment.puller.retain };
+        let asked: BTreeMap<_, _> = asked.map(|image| (image.name.clone(), question(image))).collect();
         if !asked.is_empty() {
             questions.insert(id.clone(), asked);
         }
@@ -124,12 +117,12 @@ pub fn past(questions: &Questions, old: &Lock, steps: &[LockStep]) -> (Past, boo
     }
     let (mut past, mut open) = (Past::new(), false);
     for (id, images) in questions {
-        for (name, wanted) in images {
+        for (name, question) in images {
             let entry = old.get(id).and_then(|lockfile| lockfile.as_ref().ok()?.images.get(name));
             let (Some(present), story) = (entry, stories.get(&(id, name)).map_or(&[][..], Vec::as_slice)) else {
                 continue;
             };
-            let (found, known) = Story { id, name, events: story }.tell(wanted, present);
+            let (found, known) = Story { id, name, events: story }.tell(question, present);
             open |= !known;
             past.entry(id.clone()).or_default().insert(name.clone(), found);
         }
@@ -166,7 +159,7 @@ impl Event<'_> {
 
 impl Story<'_> {
     /// The answer, and whether it is known where the present digest came from.
-    fn tell(&self, wanted: &ImageReference, present: &LockedImage) -> (ImagePast, bool) {
+    fn tell(&self, question: &Question, present: &LockedImage) -> (ImagePast, bool) {
         let mut past = ImagePast::default();
         let newest = self.events.first().map_or(Some(present), |event| event.new.as_deref());
         if newest.is_none_or(|newest| locked_as(newest) != locked_as(present)) {
@@ -182,73 +175,43 @@ impl Story<'_> {
         past.turned = before.any(|old| old.digest == present.digest);
         let Some(origin) = origin else { return (past, false) };
         past.released = self.events[origin].released() && self.events[origin].moved().is_none();
-        past.reversal = self.reversal(origin, wanted);
+        past.reverted = self.reverted(&self.events[origin], question, past.turned);
         (past, true)
     }
 
-    /// Whether a person took the image back, or elsewhere, with the event at `index`.
-    fn reversal(&self, index: usize, wanted: &ImageReference) -> Option<Reversal> {
-        let event = &self.events[index];
+    /// Who moved the image in which commit, if the newest commit that moved it is a person's and not larder's.
+    fn reverted(&self, event: &Event<'_>, question: &Question, turned: bool) -> Option<String> {
         let (old, new) = event.moved()?;
-        let moved = Move {
-            environment: self.id.clone(),
-            image: self.name.clone(),
-            old: Some(locked_as(old)),
-            new: Some(locked_as(new)),
-        };
+        let (environment, image) = (self.id.clone(), self.name.clone());
+        let moved = Move { environment, image, old: Some(locked_as(old)), new: Some(locked_as(new)) };
         if accounts_for(&event.step.message, &moved) {
             return None;
         }
-        let reversal = |kind, did: &str, to: &str| {
-            let reason = format!("{} {did} {to} in {}", who(&event.step.commit), event.step.commit.short());
-            Some(Reversal { kind, reason })
+        let is_meant = if old.reference == new.reference {
+            !is_written_by_larder(old, new, &event.step.message, question.retain)
+        } else {
+            // The file asks for what was locked: a person took the lock away from it. Otherwise it is the file that was
+            // changed.
+            old.reference == question.reference
         };
-        if old.reference != new.reference {
-            // The file asks for what was locked: a person took the lock away from it. Where the file asks for the new
-            // one, it is the file that was changed.
-            let back = old.reference == *wanted && new.reference != *wanted;
-            return back.then(|| reversal(Kind::WentBack, "went back to", &label(new, old))).flatten();
-        }
-        let made = is_made_by_larder(old, new);
-        if self.had(index, &new.digest) {
-            // Who retains nothing leaves no trace of the old digest either: to go back there is a person's wish.
-            let traced = made && !new.previous.is_empty();
-            let meant = !traced || event.step.message.to_lowercase().contains("revert");
-            return (meant && !self.undoes(index, wanted))
-                .then(|| reversal(Kind::WentBack, "went back to", &label(new, old)))
-                .flatten();
-        }
-        (!made).then(|| reversal(Kind::Edited, "set", new.digest.short())).flatten()
-    }
-
-    /// Whether the image had that digest before the event at `index`.
-    fn had(&self, index: usize, digest: &Digest) -> bool {
-        let previous = self.events[index].old.iter().flat_map(|old| &old.previous).map(|previous| &previous.digest);
-        let older = self.events[index + 1..].iter().flat_map(|event| &event.old).map(|old| &old.digest);
-        previous.chain(older).any(|known| known == digest)
-    }
-
-    /// Whether the event takes back a person's reversal: then larder goes on from there.
-    fn undoes(&self, index: usize, wanted: &ImageReference) -> bool {
-        let Some((old, new)) = self.events[index].moved() else { return false };
-        let before = (index + 1..self.events.len()).find(|&older| self.events[older].moved().is_some());
-        before.is_some_and(|before| {
-            let same = self.events[before]
-                .moved()
-                .is_some_and(|(first, second)| first.digest == new.digest && second.digest == old.digest);
-            same && self.reversal(before, wanted).is_some_and(|reversal| reversal.kind == Kind::WentBack)
-        })
+        let had = turned || old.previous.iter().any(|previous| previous.digest == new.digest);
+        let did = if had || old.reference != new.reference { "went back to" } else { "set" };
+        let commit = &event.step.commit;
+        is_meant.then(|| format!("{} {did} {} in {}", who(commit), label(new, old), commit.short()))
     }
 }
 
-/// Whether the new entry looks as larder writes it after the old one, whoever committed it: by `larder lock`, or by
-/// merging what was proposed. People who edit a digest or take a commit back leave no trace of the old one.
-fn is_made_by_larder(old: &LockedImage, new: &LockedImage) -> bool {
-    match new.previous.first() {
-        Some(previous) => *previous == locked_as(old),
-        // Nothing is retained. Larder would have written the new platforms, too.
-        None => new.platforms != old.platforms,
+/// Whether the new entry is what larder writes after the old one, whoever committed it: `larder lock`, or the merge of a
+/// proposal. larder leaves the old digest in `previous`; who edits a digest or takes a commit back does not.
+fn is_written_by_larder(old: &LockedImage, new: &LockedImage, message: &str, retain: usize) -> bool {
+    let says_revert = || message.to_lowercase().contains("revert");
+    let follows = |entry: &LockedImage, from: &LockedImage| entry.previous.first() == Some(&locked_as(from));
+    if follows(new, old) {
+        // Each followed the other before: only the message tells a revert from another move by larder.
+        return !(follows(old, new) && says_revert());
     }
+    // Nothing is retained, so there is no trace; but larder would have written the new platforms, too.
+    retain == 0 && new.previous.is_empty() && new.platforms != old.platforms && !says_revert()
 }
 
 /// What a person went back to: the tag, or the digest where the tag is the same.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::lock;
+use super::{Inputs, verdict::Evidence};
 use crate::model::{
     batch::Batch,
     digest::Digest,
@@ -120,6 +120,30 @@ pub(crate) fn answers(answers: &[&str]) -> Resolution {
 
 pub(crate) fn unavailable(reference: &str) -> Failure {
     Problem::new(Category::Registry, format!("{reference}: the registry answered 503")).hint("try later").into()
+}
+
+/// The day on which the tests lock.
+pub(crate) const TODAY: jiff::civil::Date = jiff::civil::date(2026, 12, 1);
+
+/// [`super::lock`] where nothing has moved since the questions, and nothing else is known.
+pub(crate) fn lock(
+    environments: &Batch<Environment>,
+    settings: &Settings,
+    old: &Lock,
+    resolution: &Resolution,
+) -> LockChange {
+    super::lock(&inputs(environments, settings, old, resolution))
+}
+
+/// The same as inputs.
+pub(crate) fn inputs<'a>(
+    environments: &'a Batch<Environment>,
+    settings: &'a Settings,
+    old: &'a Lock,
+    resolution: &'a Resolution,
+) -> Inputs<'a> {
+    let evidence = Evidence::default();
+    Inputs { environments, settings, lock: old, asked: old, resolution, evidence, today: TODAY }
 }
 
 /// What was locked for these environments by these answers.

@@ -5,13 +5,18 @@ mod properties;
 mod races;
 mod removal;
 
-use super::testing::{
-    answers, batch, change, digest, environment, id, index, key, locked, lockfile, messages, name, unavailable,
+use super::{
+    Inputs, holds, lock, message,
+    testing::{
+        TODAY, answers, batch, change, digest, environment, id, index, inputs, key, locked, lockfile, messages, name,
+        settings, unavailable,
+    },
+    verdict::Evidence,
 };
 use crate::{
     model::{
         failure::{Category, Problem},
-        lock::{Lock, LockChange, Previous},
+        lock::{Hold, HoldOrigin, Lock, LockChange, Previous},
         resolution::Resolution,
     },
     stages::lockfile,
@@ -213,7 +218,7 @@ fn a_held_entry_does_not_move() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
     let mut old = locked(&environments, &answered(A, "one"));
     let lockfile = old.get_mut(&id("research/geo")).unwrap().as_mut().unwrap();
-    lockfile.images.get_mut(&name("notebook")).unwrap().hold = Some("reverted by a person".to_owned());
+    lockfile.images.get_mut(&name("notebook")).unwrap().hold = Some(Hold::of_person("reverted by a person"));
 
     for resolution in [answered(A, "two"), answered(A, "!"), Resolution::new()] {
         let change = change(&environments, &old, &resolution);
@@ -225,6 +230,65 @@ fn a_held_entry_does_not_move() {
     let message = &messages(&change, "research/geo")[0];
     assert!(message.contains("held: \"reverted by a person\""), "{message}");
     assert!(message.contains("`larder release research/geo notebook` lets it move again"), "{message}");
+}
+
+// A reference that a person commits lifts what larder held after a revert, and at once; what a person held stays.
+#[test]
+fn another_reference_lifts_a_hold_of_a_revert_alone() {
+    let before = batch([environment("research/geo", &[&with(A, "notebook")])]);
+    let after = batch([environment("research/geo", &[&with(A2, "notebook")])]);
+    let held = |origin: HoldOrigin| {
+        let mut old = locked(&before, &answered(A, "one"));
+        let lockfile = old.get_mut(&id("research/geo")).unwrap().as_mut().unwrap();
+        let hold = Hold { origin, ..Hold::of_person("why") };
+        lockfile.images.get_mut(&name("notebook")).unwrap().hold = Some(hold);
+        old
+    };
+    let revert = |instead_of: &str| held(HoldOrigin::Revert { instead_of: instead_of.parse().unwrap() });
+    let cases = [
+        ("a revert, and another tag", revert(A), &after, true),
+        ("a revert, and the same tag", revert(A), &before, false),
+        ("the lock alone was reverted, and the file goes on asking for the new tag", revert(A2), &after, false),
+        ("the same, and the file asks for the earlier tag as well", revert(A2), &before, true),
+        ("a person's hold", held(HoldOrigin::Person), &after, false),
+    ];
+    for (what, old, environments, is_lifted) in cases {
+        let resolution = answers(&[&format!("{A}=two"), &format!("{A2}=two")]);
+        let locked = change(environments, &old, &resolution);
+        assert_eq!(moves(&locked) == ["notebook one → two"], is_lifted, "{what}");
+        assert_eq!(locked.holds.len(), usize::from(is_lifted), "{what}");
+        // It is lifted although the registry does not answer: otherwise it would be forgotten why.
+        let locked = change(environments, &old, &answers(&[&format!("{A}=!"), &format!("{A2}=!")]));
+        assert_eq!((locked.moves.len(), locked.holds.len()), (0, usize::from(is_lifted)), "{what}");
+    }
+}
+
+#[test]
+fn a_hold_ends_after_its_last_day() {
+    let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
+    let mut old = change(&environments, &locked(&environments, &answered(A, "one")), &answered(A, "two")).lock;
+    let lockfile = old.get_mut(&id("research/geo")).unwrap().as_mut().unwrap();
+    let until = Some(TODAY);
+    lockfile.images.get_mut(&name("notebook")).unwrap().hold = Some(Hold { until, ..Hold::of_person("exam") });
+    let (settings, steadiness) = (settings(), Default::default());
+    // That it goes back to what it had before needs no second answer: the hold has ended, and that is known.
+    for word in ["three", "one"] {
+        let resolution = answered(A, word);
+        let evidence = Evidence { steadiness: Some(&steadiness), ..Evidence::default() };
+        let inputs = Inputs { evidence, ..inputs(&environments, &settings, &old, &resolution) };
+        assert_eq!(lock(&inputs).files.len(), 0, "its last day");
+        assert_eq!(holds::next_end(&old, TODAY), TODAY.tomorrow().ok());
+        let after = lock(&Inputs { today: TODAY.tomorrow().unwrap(), ..inputs });
+        assert_eq!(moves(&after), [format!("notebook two → {word}")]);
+        let text = message(&after, "0.1.0");
+        assert!(text.starts_with("lock: research/geo notebook sha256:"), "{text}");
+        assert!(text.contains("\nLarder-Hold: none\n"), "{text}");
+    }
+    let tomorrow = TODAY.tomorrow().unwrap();
+    let nothing = Resolution::new();
+    let after = lock(&Inputs { today: tomorrow, ..inputs(&environments, &settings, &old, &nothing) });
+    assert!(message(&after, "0.1.0").starts_with("lock: release research/geo notebook\n"));
+    assert_eq!(holds::next_end(&old, tomorrow), None);
 }
 
 #[test]

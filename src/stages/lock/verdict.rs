@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use super::past::{ImagePast, Kind, Past};
+use super::past::{ImagePast, Past};
 use crate::model::{
     digest::Digest,
     environment::{Environment, Image},
     failure::{Category, Failure, Problem},
-    lock::{LockedImage, Waiting},
+    lock::{Hold, HoldOrigin, LockedImage, Waiting},
     resolution::{Lookup, ResolvedImage},
 };
 
@@ -18,9 +18,27 @@ use crate::model::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence<'a> {
     /// What the lock's history says.
-    pub past: Option<&'a Past>,
+    pub past: History<'a>,
     /// How long each question has had its present answer; none takes every answer at once.
     pub steadiness: Option<&'a Steadiness>,
+}
+
+/// What is known of the lock's history.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum History<'a> {
+    /// There is none, or nothing that is asked of it matters.
+    #[default]
+    Irrelevant,
+    /// What the commits say.
+    Read(&'a Past),
+    /// It cannot be read. A person may have reverted the lock: no image moves whose reference is the same.
+    Unreadable(&'a Problem),
+}
+
+impl<'a> From<&'a Result<Past, Problem>> for History<'a> {
+    fn from(read: &'a Result<Past, Problem>) -> Self {
+        read.as_ref().map_or_else(Self::Unreadable, Self::Read)
+    }
 }
 
 /// How long each question has had its present answer, as far as this controller knows.
@@ -48,40 +66,65 @@ pub enum Verdict {
     Wait(Box<Waiting>),
 }
 
-/// Judges one image by its former entry, its question with the answer, and what else is known.
-pub fn judge(
-    environment: &Environment,
-    image: &Image,
-    former: Option<&LockedImage>,
-    asked: Option<(&Lookup, &Result<ResolvedImage, Failure>)>,
-    evidence: &Evidence<'_>,
-) -> Verdict {
-    let Some(former) = former.filter(|former| former.hold.is_none()) else { return Verdict::Free };
-    let past = evidence.past.and_then(|past| past.get(&environment.id)?.get(&image.name));
-    let other = asked
-        .and_then(|(key, answer)| Some((key, &answer.as_ref().ok()?.digest)))
-        .filter(|(_, digest)| former.reference == image.reference && **digest != former.digest);
-    if let Some(reversal) = past.and_then(|past| past.reversal.as_ref())
-        && (reversal.kind == Kind::WentBack || other.is_some())
-    {
-        return Verdict::Hold(Box::new(LockedImage { hold: Some(reversal.reason.clone()), ..former.clone() }));
+/// An image, and what the lock and its registry have for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// Its environment.
+    pub environment: &'a Environment,
+    /// The image.
+    pub image: &'a Image,
+    /// Its entry in the lock.
+    pub former: Option<&'a LockedImage>,
+    /// Its question, where it has one.
+    pub key: Option<&'a Lookup>,
+    /// The answer to that, where it was asked.
+    pub answer: Option<&'a Result<ResolvedImage, Failure>>,
+}
+
+/// Judges one image.
+pub fn judge(case: &Case<'_>, evidence: &Evidence<'_>) -> Verdict {
+    let &Case { environment, image, .. } = case;
+    let Some(former) = case.former.filter(|former| former.hold.is_none()) else { return Verdict::Free };
+    let past = match evidence.past {
+        History::Read(past) => past.get(&environment.id).and_then(|images| images.get(&image.name)),
+        History::Irrelevant | History::Unreadable(_) => None,
+    };
+    if let Some(reason) = past.and_then(|past| past.reverted.clone()) {
+        let origin = HoldOrigin::Revert { instead_of: image.reference.clone() };
+        return Verdict::Hold(Box::new(LockedImage {
+            hold: Some(Hold { reason, origin, until: None }),
+            ..former.clone()
+        }));
     }
-    let (Some((key, answer)), Some(steadiness)) = (other, evidence.steadiness) else { return Verdict::Free };
+    let Some((key, answer)) = case.other(former) else { return Verdict::Free };
+    let wait = |reason: &str, hint: &str| {
+        let (reference, now, then) = (&former.reference, former.digest.short(), answer.short());
+        let message =
+            format!("image `{}` stays at {reference} ({now}): its registry answers {then}, {reason}", image.name);
+        let note = Problem::new(Category::Lock, message).hint(hint);
+        Verdict::Wait(Box::new(Waiting { environment: environment.id.clone(), key: key.clone(), note }))
+    };
+    if let History::Unreadable(problem) = evidence.past {
+        let reason =
+            format!("and the lock's history, which could tell of a revert, cannot be read: {}", problem.message);
+        return wait(&reason, problem.hint.as_deref().unwrap_or("`larder hold` keeps what is locked"));
+    }
+    let Some(steadiness) = evidence.steadiness else { return Verdict::Free };
     if past.is_some_and(|past| past.released) || !goes_back(former, past, answer) {
         return Verdict::Free;
     }
-    match reason_to_wait(environment, former, past, steadiness.get(key)) {
-        None => Verdict::Free,
-        Some(reason) => {
-            let (reference, now, then) = (&former.reference, former.digest.short(), answer.short());
-            let message = format!(
-                "image `{}` stays at {reference} ({now}): its registry answers {then}, which it had before; {reason}",
-                image.name
-            );
-            let hint = "`larder lock --accept-earlier` takes it at once; `larder hold` keeps what is locked";
-            let note = Problem::new(Category::Lock, message).hint(hint);
-            Verdict::Wait(Box::new(Waiting { environment: environment.id.clone(), key: key.clone(), note }))
-        }
+    reason_to_wait(environment, former, past, steadiness.get(key)).map_or(Verdict::Free, |reason| {
+        let hint = "`larder lock --accept-earlier` takes it at once; `larder hold` keeps what is locked";
+        wait(&format!("which it had before; {reason}"), hint)
+    })
+}
+
+impl<'a> Case<'a> {
+    /// The question and the digest that answers it, where that is another one than what is locked for the reference.
+    fn other(&self, former: &LockedImage) -> Option<(&'a Lookup, &'a Digest)> {
+        let digest = &self.answer?.as_ref().ok()?.digest;
+        let is_other = former.reference == self.image.reference && *digest != former.digest;
+        Some((self.key?, digest)).filter(|_| is_other)
     }
 }
 

@@ -60,7 +60,7 @@ pub fn holds_of_images<'a>(
             environment: environment.clone(),
             image: name.clone(),
             at: locked_as(entry),
-            reason: entry.hold.clone(),
+            hold: entry.hold.clone(),
         })
         .collect()
 }

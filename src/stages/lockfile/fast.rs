@@ -5,13 +5,14 @@ use std::{ops::Range, str::FromStr, sync::Arc};
 
 use super::{API_VERSION, HEADER, Images, KIND, images::Image};
 use crate::model::{
-    lock::{LockedImage, Previous},
+    lock::{Hold, HoldOrigin, LockedImage, Previous},
     name::Name,
+    reference::ImageReference,
     resolution::PlatformManifest,
 };
 
-/// The images, if these bytes are a lockfile in the very form of [`crate::stages::file::write`] that needs no
-/// escapes. Then they are what [`crate::stages::file::parse`] gives too. An image that stands in the same lines in
+/// The images, if these bytes are a lockfile in the very form of [`super::write`] that needs no
+/// escapes. Then they are what [`super::read::parse`] gives too. An image that stands in the same lines in
 /// the file `beside` it, whose bytes come first, is not read again.
 pub(super) fn read(bytes: &[u8], beside: Option<(&[u8], &Images)>) -> Option<Images> {
     let mut lines = Lines { rest: std::str::from_utf8(bytes).ok()? };
@@ -96,9 +97,30 @@ impl<'a> Lines<'a> {
             (!image.previous.is_empty()).then_some(())?;
         }
         if self.rest.starts_with("    hold") {
-            image.hold = Some(self.text("    hold: \"", "\"")?.to_owned());
+            image.hold = Some(self.hold(&image.reference)?);
         }
         Some(image)
+    }
+
+    fn hold(&mut self, reference: &ImageReference) -> Option<Hold> {
+        if let Some(reason) = self.text("    hold: \"", "\"") {
+            return Some(Hold::of_person(reason));
+        }
+        self.take("    hold:", "").filter(|rest| rest.is_empty())?;
+        let reason = self.text("      reason: \"", "\"")?.to_owned();
+        let origin = match self.text("      origin: \"", "\"")? {
+            "person" => HoldOrigin::Person,
+            "revert" if self.rest.starts_with("      insteadOf") => {
+                HoldOrigin::Revert { instead_of: self.value("      insteadOf: \"", "\"")? }
+            }
+            "revert" => HoldOrigin::Revert { instead_of: reference.clone() },
+            _ => return None,
+        };
+        let until = match self.rest.starts_with("      until") {
+            true => Some(self.value("      until: \"", "\"")?),
+            false => None,
+        };
+        Some(Hold { reason, origin, until })
     }
 
     /// Whether a list with this head follows; none where something else stands in the head's line.
@@ -147,8 +169,12 @@ mod tests {
         let two = crate::stages::lock::testing::change(&environments, &one, &answers(&["quay.io/x/a:1=two"])).lock;
         let mut file = lockfile(&two, "research/b").clone();
         let mut held = file.images.values().next().unwrap().clone();
-        held.hold = Some("reverted by a person".to_owned());
-        file.images.insert("b".parse().unwrap(), held);
+        held.hold = Some(crate::model::lock::Hold::of_person("reverted by a person"));
+        file.images.insert("b".parse().unwrap(), held.clone());
+        let instead_of = "quay.io/x/a:2".parse().unwrap();
+        let origin = crate::model::lock::HoldOrigin::Revert { instead_of };
+        held.hold = Some(crate::model::lock::Hold { reason: "exam".into(), origin, until: "2026-12-04".parse().ok() });
+        file.images.insert("c".parse().unwrap(), held);
         write(&file)
     }
 
@@ -164,7 +190,9 @@ mod tests {
     fn what_looks_different_is_left_to_the_yaml_reader() {
         let text = String::from_utf8(example()).unwrap();
         for (from, to) in [
-            ("hold: \"rev", "hold: \"\\u0072ev"),
+            ("reason: \"rev", "reason: \"\\u0072ev"),
+            ("until: \"2026-12-04", "until: \"2026-12-4"),
+            ("origin: \"person", "origin: \"other"),
             ("size: ", "size: 0"),
             ("  \"b\":", "  \"a\":"),
             ("  \"b\":", "  b:"),

@@ -1,16 +1,20 @@
 //! Lockfiles from bytes: nothing is guessed, every error has its place.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
-use schemars::{JsonSchema, Schema, schema_for};
-use serde::Deserialize;
+use jiff::civil::Date;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
 use super::{API_VERSION, KIND, WRITE_ANEW};
 use crate::model::{
     digest::Digest,
     failure::{Category, Failure, Problem, Source},
-    lock::{LockedImage, Lockfile, Previous},
+    lock::{Hold, HoldOrigin, LockedImage, Lockfile, Previous},
     name::Name,
     reference::ImageReference,
     resolution::{Platform, PlatformManifest},
@@ -68,7 +72,73 @@ struct ImageDto {
     previous: Vec<PreviousDto>,
     /// Why the digest must not move, while it must not.
     #[serde(default)]
-    hold: Option<String>,
+    hold: Option<HoldDto>,
+}
+
+/// An image's pin at its locked digest. A string alone is the reason of a person's hold.
+struct HoldDto(HoldFields);
+
+/// An image's pin at its locked digest.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Hold")]
+struct HoldFields {
+    /// Why.
+    reason: String,
+    /// Who decided it: a person by `larder hold`, or larder after a person's revert of the lock.
+    origin: OriginDto,
+    /// The last day (UTC) on which it holds, such as `2026-12-04`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    until: Option<Date>,
+    /// With `origin: revert`, the reference that the environment's file asked for at that time, where that is another
+    /// one than what is locked.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    instead_of: Option<ImageReference>,
+}
+
+/// Who decided a hold.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "HoldOrigin")]
+enum OriginDto {
+    Person,
+    Revert,
+}
+
+impl<'de> Deserialize<'de> for HoldDto {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = HoldDto;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a reason, or a mapping with `reason` and `origin`")
+            }
+
+            fn visit_str<E>(self, reason: &str) -> Result<HoldDto, E> {
+                let (reason, origin) = (reason.to_owned(), OriginDto::Person);
+                Ok(HoldDto(HoldFields { reason, origin, until: None, instead_of: None }))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HoldDto, A::Error> {
+                HoldFields::deserialize(MapAccessDeserializer::new(map)).map(HoldDto)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl JsonSchema for HoldDto {
+    fn schema_name() -> Cow<'static, str> {
+        "HoldOrReason".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let fields = generator.subschema_for::<HoldFields>();
+        json_schema!({ "anyOf": [fields, { "description": "The reason of a person's hold.", "type": "string" }] })
+    }
 }
 
 /// One platform's part of an image.
@@ -176,6 +246,16 @@ impl From<ImageDto> for LockedImage {
     fn from(image: ImageDto) -> Self {
         let platforms = image.platforms.into_iter();
         let previous = image.previous.into_iter();
+        let hold = image.hold.map(|HoldDto(hold)| Hold {
+            origin: match hold.origin {
+                OriginDto::Person => HoldOrigin::Person,
+                OriginDto::Revert => {
+                    HoldOrigin::Revert { instead_of: hold.instead_of.unwrap_or_else(|| image.reference.clone()) }
+                }
+            },
+            reason: hold.reason,
+            until: hold.until,
+        });
         Self {
             reference: image.reference,
             digest: image.digest,
@@ -184,7 +264,7 @@ impl From<ImageDto> for LockedImage {
                 .map(|PlatformDto { platform, digest, size }| PlatformManifest { platform, digest, size })
                 .collect(),
             previous: previous.map(|PreviousDto { reference, digest }| Previous { reference, digest }).collect(),
-            hold: image.hold,
+            hold,
         }
     }
 }

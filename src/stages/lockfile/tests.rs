@@ -1,11 +1,12 @@
 //! The bytes of lockfiles.
 
+use jiff::civil::date;
 use proptest::{collection::vec, option, prelude::*};
 
 use super::{HEADER, parse, write};
 use crate::{
     model::{
-        lock::{LockedImage, Lockfile, Previous},
+        lock::{Hold, HoldOrigin, LockedImage, Lockfile, Previous},
         resolution::PlatformManifest,
     },
     stages::lock::testing::{digest, index, name},
@@ -31,7 +32,8 @@ fn case() -> Lockfile {
     let mut notebook = entry("quay.io/jupyter/scipy-notebook:2026-11-09", "two");
     let former = "quay.io/jupyter/scipy-notebook:2026-11-02".parse().unwrap();
     notebook.previous = vec![Previous { reference: former, digest: digest("one") }];
-    notebook.hold = Some("reverted by a person: \"2026-11-16\" was broken\u{85}".to_owned());
+    let hold = Hold::of_person("reverted by a person: \"2026-11-16\" was broken\u{85}");
+    notebook.hold = Some(Hold { until: Some(date(2026, 12, 4)), ..hold });
     let bare = |reference: &str, word: &str, media_type: &str| LockedImage {
         platforms: vec![],
         media_type: media_type.to_owned(),
@@ -137,9 +139,12 @@ fn what_is_no_lockfile_is_an_error_with_a_place() {
         (replaced("quay.io/jupyter/scipy-notebook:2026-11-09", "quay.io/Jupyter/x"), "10:16", "Jupyter"),
         (replaced("linux/amd64", "linux"), "14:", "`linux` is not a valid platform"),
         (replaced("size: 1003", "size: -1"), "16:15", ""),
-        (replaced("\"yes\"", "\"notebook\""), "21:", "notebook"),
-        (replaced("\"yes\"", "\"a/b\""), "21:", "not allowed in a name"),
+        (replaced("\"yes\"", "\"notebook\""), "24:", "notebook"),
+        (replaced("\"yes\"", "\"a/b\""), "24:", "not allowed in a name"),
         (replaced("    hold:", "    helt:"), "20:5", "helt"),
+        (replaced("\"person\"", "\"larder\""), "22:15", "revert"),
+        (replaced("2026-12-04", "2026-12-32"), "23:14", ""),
+        (replaced("      reason:", "      reasons:"), "21:7", "reasons"),
         (replaced("    mediaType", "\tmediaType"), "8", ""),
         (format!("{CASE}---\n{CASE}"), "", ""),
         (replaced("    mediaType: \"no\"\n", ""), "", "mediaType"),
@@ -171,7 +176,13 @@ fn lockfiles() -> impl Strategy<Value = Lockfile> {
     let previous = (references.clone(), any::<u32>())
         .prop_map(|(reference, word)| Previous { reference, digest: digest(&word.to_string()) });
     let texts = || prop_oneof!["\\PC{0,30}", any::<String>()];
-    let image = (references, any::<u32>(), texts(), vec(platform, 0..3), vec(previous, 0..3), option::of(texts()))
+    let origin = prop_oneof![
+        Just(HoldOrigin::Person),
+        references.clone().prop_map(|instead_of| HoldOrigin::Revert { instead_of }),
+    ];
+    let until = option::of((1900..2300i16, 1..13i8, 1..29i8).prop_map(|(year, month, day)| date(year, month, day)));
+    let hold = (texts(), origin, until).prop_map(|(reason, origin, until)| Hold { reason, origin, until });
+    let image = (references, any::<u32>(), texts(), vec(platform, 0..3), vec(previous, 0..3), option::of(hold))
         .prop_map(|(reference, word, media_type, platforms, previous, hold)| LockedImage {
             reference,
             digest: digest(&word.to_string()),
@@ -181,6 +192,16 @@ fn lockfiles() -> impl Strategy<Value = Lockfile> {
             hold,
         });
     proptest::collection::btree_map(names, image, 0..5).prop_map(|images| Lockfile { images })
+}
+
+/// A string alone is what larder wrote before holds had an origin.
+#[test]
+fn a_reason_alone_is_a_persons_hold() {
+    let from = CASE.find("    hold:").unwrap();
+    let to = CASE.find("  \"yes\"").unwrap();
+    let text = format!("{}    hold: \"exam\"\n{}", &CASE[..from], &CASE[to..]);
+    let lockfile = parse(PATH, text.as_bytes()).unwrap();
+    assert_eq!(lockfile.images[&name("notebook")].hold, Some(Hold::of_person("exam")));
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use super::{API_VERSION, HEADER, KIND};
 use crate::model::{
-    lock::{LockedImage, Lockfile},
+    lock::{Hold, HoldOrigin, LockedImage, Lockfile},
     text::quoted,
 };
 
@@ -50,8 +50,22 @@ fn image(out: &mut String, entry: &LockedImage) -> fmt::Result {
         writeln!(out, "      - reference: {}", quoted(&previous.reference.to_string()))?;
         writeln!(out, "        digest: {}", quoted(previous.digest.as_str()))?;
     }
-    match &entry.hold {
-        Some(reason) => writeln!(out, "    hold: {}", quoted(reason)),
+    entry.hold.as_ref().map_or(Ok(()), |held| hold(out, held, entry))
+}
+
+fn hold(out: &mut String, hold: &Hold, entry: &LockedImage) -> fmt::Result {
+    writeln!(out, "    hold:\n      reason: {}", quoted(&hold.reason))?;
+    match &hold.origin {
+        HoldOrigin::Person => writeln!(out, "      origin: \"person\"")?,
+        HoldOrigin::Revert { instead_of } => {
+            writeln!(out, "      origin: \"revert\"")?;
+            if *instead_of != entry.reference {
+                writeln!(out, "      insteadOf: {}", quoted(&instead_of.to_string()))?;
+            }
+        }
+    }
+    match hold.until {
+        Some(until) => writeln!(out, "      until: \"{until}\""),
         None => Ok(()),
     }
 }

@@ -117,7 +117,7 @@ fn who_cannot_move_asks_nothing() {
     suspended.suspend = true;
     let mut held = lock.clone();
     held.get_mut(&id("research/geo")).unwrap().as_mut().unwrap().images.get_mut(&name("a")).unwrap().hold =
-        Some("reverted".to_owned());
+        Some(crate::model::lock::Hold::of_person("reverted"));
     let broken = Batch::from([(id("research/geo"), Err(Problem::new(Category::Syntax, "no YAML").into()))]);
     let torn = Lock::from([(id("research/geo"), Err(unavailable("torn")))]);
     let stranger = batch([environment("strangers/geo", &[&format!("a={A}")])]);

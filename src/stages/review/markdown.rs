@@ -233,7 +233,7 @@ pub fn proposal(change: &LockChange, fingerprint: &str, limit: usize) -> String 
         )
     };
     let rows = lock::images(&change.moves, &change.holds).into_iter().map(|(moved, hold)| {
-        let reason = hold.and_then(|hold| hold.reason.as_deref());
+        let reason = hold.and_then(|hold| hold.reason());
         let held = reason.map_or_else(String::new, |reason| format!(", held: {}", cell(reason)));
         let new = side(&moved.new) + &held;
         vec![cell(&moved.environment.to_string()), cell(moved.image.as_str()), side(&moved.old), new]

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
+use jiff::civil::Date;
+
 use super::Digests;
 use crate::{
     model::{
@@ -14,7 +16,7 @@ use crate::{
     },
     stages::{
         load::Environments,
-        lock::{self, entry},
+        lock::{self, Inputs, entry, verdict::Evidence},
         render,
         resolve::{self, Answered, Due, Refresh},
     },
@@ -44,15 +46,23 @@ pub struct Side {
 }
 
 impl Side {
-    /// Locks and renders as a pass would that gets these answers and no others.
-    pub fn new(mut environments: Environments, registries: &Registries, options: &render::Options) -> Self {
+    /// Locks and renders as a pass would that gets these answers and no others on that day (UTC).
+    pub fn new(
+        mut environments: Environments,
+        registries: &Registries,
+        options: &render::Options,
+        today: Date,
+    ) -> Self {
         let resolution = match registries {
             Registries::NotAsked => Cow::Owned(Resolution::new()),
             Registries::Asked(resolution) => Cow::Borrowed(resolution),
         };
         let Environments { environments: files, settings, lock: old, templates, .. } = &environments;
-        let mut change = lock::lock(files, settings, old, &resolution);
-        lock::warn(files, settings, &resolution::warnings(&resolution), &mut change);
+        let evidence = Evidence::default();
+        let (lock, resolution) = (old, &*resolution);
+        let mut change =
+            lock::lock(&Inputs { environments: files, settings, lock, asked: lock, resolution, evidence, today });
+        lock::warn(files, settings, &resolution::warnings(resolution), &mut change);
         let (digests, unlocked) = match registries {
             // That a reference has no answer yet is not a fault of the change.
             Registries::NotAsked => (Digests::Locked, refusals(&environments)),

@@ -8,6 +8,7 @@ use crate::{
         digest::Digest,
         environment::Placement,
         failure::{Category, Failure, Problem},
+        lock::{Hold, HoldOrigin},
         manifest::Kind as ObjectKind,
         observation::{NodeTraits, Taint},
         plan::Action,
@@ -15,6 +16,7 @@ use crate::{
     },
     stages::{
         load::Environments,
+        lock::testing::TODAY,
         render::{
             Options,
             tests::fixture::{World, image, world},
@@ -35,7 +37,7 @@ fn loaded(world: &World) -> Environments {
 }
 
 fn side(world: &World, registries: &Registries) -> Side {
-    Side::new(loaded(world), registries, &Options::default())
+    Side::new(loaded(world), registries, &Options::default(), TODAY)
 }
 
 fn compare(from: Option<&World>, to: &World) -> Review {
@@ -89,7 +91,7 @@ fn holds_are_shown_and_held_images_stay() {
     let mut to = world();
     to.environment("research/geo").images[0] = image("notebook", "quay.io/jupyter/scipy-notebook:2026-11-09");
     let geo = to.lockfile("research/geo");
-    geo.images.get_mut(&"notebook".parse().unwrap()).unwrap().hold = Some("exam | `x`".to_owned());
+    geo.images.get_mut(&"notebook".parse().unwrap()).unwrap().hold = Some(Hold::of_person("exam | `x`"));
     let review = compare(Some(&world()), &to);
     assert!(review.images.is_empty(), "its other tag does not move it: {:?}", review.images);
     assert!(!review.is_sound() && review.problems.len() == 1, "{:?}", review.problems);
@@ -103,6 +105,24 @@ fn holds_are_shown_and_held_images_stay() {
     let text = markdown::markdown(&review, "<!-- m -->", 65_000);
     assert!(text.contains("**Holds**\n\n- ") && text.contains(line), "{text}");
     assert!(text::lines(&compare(Some(&to), &world())).iter().any(|shown| shown.contains("released at")));
+}
+
+#[test]
+fn a_reference_that_lifts_a_hold_is_shown() {
+    let reference = "quay.io/jupyter/scipy-notebook:2026-11-02";
+    let (mut from, mut to) = (world(), world());
+    let origin = HoldOrigin::Revert { instead_of: reference.parse().unwrap() };
+    let hold = Hold { origin, ..Hold::of_person("Ada went back") };
+    for side in [&mut from, &mut to] {
+        let geo = side.lockfile("research/geo");
+        geo.images.get_mut(&"notebook".parse().unwrap()).unwrap().hold = Some(hold.clone());
+    }
+    to.environment("research/geo").images[0] = image("notebook", "quay.io/jupyter/scipy-notebook:2026-11-09");
+    let review = compare(Some(&from), &to);
+    assert!(review.is_sound() && review.images.len() == 1, "{review:?}");
+    let line = format!("research/geo notebook: released at {reference} (");
+    assert!(text::lines(&review).iter().any(|shown| shown.starts_with(&line)), "{:?}", text::lines(&review));
+    assert!(compare(Some(&to), &to).holds.is_empty());
 }
 
 #[test]

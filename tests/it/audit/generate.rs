@@ -10,7 +10,7 @@ use std::{
 use larder::{
     model::{
         digest::Digest,
-        lock::{HoldChange, LockChange, LockedImage, Lockfile, Move, Previous},
+        lock::{Hold, HoldChange, LockChange, LockedImage, Lockfile, Move, Previous},
         name::{EnvironmentId, Name},
         resolution::PlatformManifest,
     },
@@ -104,9 +104,9 @@ impl History {
     fn hold(&mut self, id: &EnvironmentId) {
         let mut lockfile = self.lock[id].clone();
         let (name, image) = lockfile.images.iter_mut().next().unwrap();
-        let reason = image.hold.is_none().then(|| "exam".to_owned());
-        image.hold.clone_from(&reason);
-        let hold = HoldChange { environment: id.clone(), image: name.clone(), at: side(image), reason };
+        image.hold = image.hold.is_none().then(|| Hold::of_person("exam"));
+        let hold = image.hold.clone();
+        let hold = HoldChange { environment: id.clone(), image: name.clone(), at: side(image), hold };
         self.lock.insert(id.clone(), lockfile);
         self.commit(std::slice::from_ref(id), Vec::new(), vec![hold], &[]);
     }

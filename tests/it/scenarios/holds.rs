@@ -87,6 +87,11 @@ fn a_revert_holds_until_it_is_released() {
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
     assert_eq!((commits(&world), locked(&world)), (before + 1, first.clone()));
     assert_eq!(subject(&world), "lock: hold research/x notebook at latest");
+    let listed = ada(&world, &["hold"]);
+    assert!(
+        listed.contains("research/x") && listed.contains("  revert  -  ") && listed.contains("Ada went back"),
+        "{listed}"
+    );
     let message = world.git(&["log", "-1", "--format=%B", "main"]);
     let revert = world.git(&["rev-parse", "main~1"]);
     assert!(
@@ -158,7 +163,7 @@ fn rollback_brings_the_tag_back_and_keeps_it() {
     assert!(text.status.success(), "the old digest is applied");
     // Deleting the line is releasing it.
     let lock = world.git(&["show", "main:lock/research/x.yaml"]);
-    let without: String = lock.lines().filter(|line| !line.contains("hold:")).map(|line| format!("{line}\n")).collect();
+    let without = format!("{}\n", lock.split("\n    hold:").next().unwrap());
     world.commit(&[("lock/research/x.yaml", &without)], "Let it go");
     assert!(world.pass(&target).well);
     assert_eq!((commits(&world), locked(&world)), (before + 3, digests[&new].clone()));
@@ -195,6 +200,67 @@ fn a_file_that_is_changed_after_a_reversal_is_followed() {
         (subject(&world).as_str(), locked(&world)),
         ("lock: hold research/x notebook at 1", digests[&old].clone())
     );
+}
+
+/// A tag that is changed in a reviewed file is a newer decision than a revert, and not than a hold.
+#[test]
+fn a_changed_tag_lifts_the_hold_of_a_revert_and_no_other() {
+    let world = World::new("lifted", &["research"]);
+    let tag = |tag: &str| format!("{}:{tag}", world.image("notebook"));
+    let digests = world.push_images(&[], &[&tag("1"), &tag("2"), &tag("3"), &tag("4")]);
+    let target = ["--target", "dir:out"];
+    let ask_for = |wanted: &str| world.commit(&[(FILE, &environment(&[("notebook", &tag(wanted))], ""))], wanted);
+    for wanted in ["1", "2"] {
+        ask_for(wanted);
+        assert!(world.pass(&target).well);
+    }
+    world.revert("HEAD");
+    assert!(!world.pass(&target).well, "the file goes on asking for the tag that was taken back");
+    assert_eq!(locked(&world), digests[&tag("1")]);
+    let held = world.tip();
+    ask_for("3");
+    let repository = world.repository();
+    let plan = world.larder(&["plan", "--repo", &repository, "--from", &held]).output().unwrap();
+    let words = String::from_utf8_lossy(&plan.stdout);
+    assert!(plan.status.code() == Some(2) && words.contains("research/x notebook: released at"), "{words}");
+    assert!(world.pass(&target).well);
+    assert_eq!(
+        (locked(&world), subject(&world).as_str()),
+        (digests[&tag("3")].clone(), "lock: research/x notebook 1 → 3")
+    );
+
+    ada(&world, &["hold", "research/x", "--reason", "exam"]);
+    let held = world.tip();
+    ask_for("4");
+    let plan = world.larder(&["plan", "--repo", &repository, "--from", &held]).output().unwrap();
+    let words = String::from_utf8_lossy(&[plan.stdout, plan.stderr].concat()).into_owned();
+    assert!(plan.status.code() == Some(1) && words.contains("but the image is held: \"exam\""), "{words}");
+    assert!(!world.pass(&target).well);
+    assert_eq!(locked(&world), digests[&tag("3")]);
+}
+
+/// After its last day a hold is gone by an ordinary lock commit, which follows the tag again.
+#[test]
+fn a_hold_ends_by_itself() {
+    let (world, reference) = one_image("until", "");
+    let target = ["--target", "dir:out"];
+    assert!(world.pass(&target).well);
+    let first = locked(&world);
+    ada(&world, &["hold", "research/x", "--reason", "exam", "--until", "9999-12-30"]);
+    let listed = ada(&world, &["hold", "--output", "json"]);
+    assert!(listed.contains("\"until\": \"9999-12-30\"") && listed.contains("\"origin\": \"person\""), "{listed}");
+    let second = retag(&world, &reference, "2");
+    assert!(world.pass(&target).well);
+    assert_eq!(locked(&world), first);
+    // The same hold, after its end.
+    let lock = world.git(&["show", "main:lock/research/x.yaml"]).replace("9999-12-30", "2026-11-30");
+    world.commit(&[("lock/research/x.yaml", &format!("{lock}\n"))], "Until yesterday");
+    assert!(world.pass(&target).well);
+    assert_eq!(locked(&world), second);
+    assert!(subject(&world).starts_with("lock: research/x notebook sha256:"), "{}", subject(&world));
+    assert!(world.git(&["log", "-1", "--format=%B", "main"]).contains("\nLarder-Hold: none\n"));
+    let refused = world.larder(&["hold", "research/x", "--reason", "exam", "--until", "2026-01-01"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("2026-01-01 is over"));
 }
 
 #[test]
@@ -278,7 +344,7 @@ fn the_lock_verb_knows_the_history() {
     retag(&world, &reference, "3");
     let words = lock(&[]);
     assert!(words.contains("research/x notebook: held at") && words.contains("Ada went back to"), "{words}");
-    assert!(in_clone().contains("hold: \"Ada went back to"), "{}", in_clone());
+    assert!(in_clone().contains("      reason: \"Ada went back to"), "{}", in_clone());
 }
 
 /// In one's own clone the branch is checked out: the work tree follows.
@@ -312,7 +378,7 @@ fn a_person_holds_in_a_clone() {
     );
     assert_eq!(git(&["status", "--porcelain"]), "", "the work tree is as the commit");
     git(&["push", "-q", "origin", "main"]);
-    assert!(world.git(&["show", "main:lock/research/x.yaml"]).contains("hold: \"exam\""));
+    assert!(world.git(&["show", "main:lock/research/x.yaml"]).contains("      reason: \"exam\""));
 
     // A person who signs signs this, too; where larder cannot, it says so.
     run(Command::new("ssh-keygen").args([

@@ -393,6 +393,7 @@ impl Controller {
 
     /// Waits until polls go on and passes do not.
     pub fn wait_until_idle(&self) {
+        wait_for("the first pass", || self.get("/metrics").contains("larder_passes_total{").then_some(()));
         let passes = || self.metric("larder_passes_total{result=\"carried-out\"}");
         let polls = || self.metric("larder_polls_total");
         wait_for("the passes to settle", || {

@@ -31,12 +31,15 @@ fn what(change: &LockChange) -> Vec<String> {
     for moved in &change.moves {
         moves.entry(&moved.environment).or_default().push(moved);
     }
+    // An image that moves because its hold has ended is one that moves.
+    let has_moved = |hold: &&HoldChange| hold.hold.is_some() || !change.moves.iter().any(|moved| is_of(hold, moved));
+    let holds: Vec<&HoldChange> = change.holds.iter().filter(has_moved).collect();
     let quiet = without_moves(change);
     let changed: BTreeSet<&EnvironmentId> = moves.keys().copied().chain(quiet.iter().map(|(id, _)| id)).collect();
     let added = moves.iter().filter(|(id, moves)| is_added(change, id, moves)).count();
     let removed = change.files.values().filter(|bytes| bytes.is_none()).count();
     match change.moves.as_slice() {
-        _ if !change.holds.is_empty() => held(change),
+        _ if !holds.is_empty() => held(change, &holds),
         _ if added == changed.len() => vec![all("add", &changed)],
         _ if removed == changed.len() => vec![all("remove", &changed)],
         [] => vec![all("trim", &changed)],
@@ -52,11 +55,10 @@ fn what(change: &LockChange) -> Vec<String> {
 
 /// What the subject says where holds are set or taken away. Where an image that is held now has moved as well, a person
 /// rolled it back; what else moved in the same commit only counts.
-fn held(change: &LockChange) -> Vec<String> {
-    let is_of = |hold: &HoldChange, moved: &Move| moved.environment == hold.environment && moved.image == hold.image;
-    let has_moved = |hold: &&HoldChange| hold.reason.is_some() && change.moves.iter().any(|moved| is_of(hold, moved));
-    let (back, still): (Vec<_>, Vec<_>) = change.holds.iter().partition(has_moved);
-    let (held, released): (Vec<_>, Vec<_>) = still.into_iter().partition(|hold| hold.reason.is_some());
+fn held(change: &LockChange, holds: &[&HoldChange]) -> Vec<String> {
+    let has_moved = |hold: &&HoldChange| change.moves.iter().any(|moved| is_of(hold, moved));
+    let (back, still): (Vec<&HoldChange>, Vec<_>) = holds.iter().copied().partition(has_moved);
+    let (held, released): (Vec<_>, Vec<_>) = still.into_iter().partition(|hold| hold.hold.is_some());
     let others = change.moves.len() - back.len();
     let parts = [("roll back", "to", back), ("hold", "at", held), ("release", "", released)];
     let mut parts: Vec<_> = parts.into_iter().filter(|(.., holds)| !holds.is_empty()).collect();
@@ -69,7 +71,7 @@ fn held(change: &LockChange) -> Vec<String> {
         return long.into_iter().chain([image]).collect();
     }
     let count = |count: usize| format!("{count} {}", plural(count, "image"));
-    let environments: BTreeSet<&EnvironmentId> = change.holds.iter().map(|hold| &hold.environment).collect();
+    let environments: BTreeSet<&EnvironmentId> = holds.iter().map(|hold| &hold.environment).collect();
     let moved = (others > 0).then(|| format!("move {}", count(others)));
     let verbs: Vec<String> = parts.drain(..).map(|(verb, _, holds)| format!("{verb} {}", count(holds.len()))).collect();
     let what = verbs.into_iter().chain(moved).collect::<Vec<_>>().join(", ");
@@ -77,6 +79,10 @@ fn held(change: &LockChange) -> Vec<String> {
         Some(id) if environments.len() == 1 && others == 0 => vec![format!("{what} of {id}"), what],
         _ => vec![what],
     }
+}
+
+fn is_of(hold: &HoldChange, moved: &Move) -> bool {
+    moved.environment == hold.environment && moved.image == hold.image
 }
 
 /// `add research/geospatial`, or `add 3 environments`.

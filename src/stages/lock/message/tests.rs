@@ -2,7 +2,7 @@
 
 use super::message;
 use crate::{
-    model::lock::{HoldChange, Lock, LockChange, Previous},
+    model::lock::{Hold, HoldChange, Lock, LockChange, Previous},
     stages::lock::testing::{answers, batch, change, digest, environment, id, locked, settings},
 };
 
@@ -21,7 +21,7 @@ fn changed(before: &[&str], first: &[&str], after: &[&str], second: &[&str]) -> 
     let mut settings = settings();
     settings.prune.budget = 100;
     let old = locked(&build(before), &answers(first));
-    super::super::lock(&build(after), &settings, &old, &answers(second))
+    crate::stages::lock::testing::lock(&build(after), &settings, &old, &answers(second))
 }
 
 fn subject_of(change: &LockChange) -> String {
@@ -90,7 +90,7 @@ fn holds_beside_moves() {
         environment: id(environment),
         image: image.parse().unwrap(),
         at: Previous { reference: OLD.parse().unwrap(), digest: digest("one") },
-        reason: reason.map(str::to_owned),
+        hold: reason.map(Hold::of_person),
     };
     // The images whose moves stay in the change, and the holds.
     type Case<'a> = (&'a [(&'a str, &'a str)], Vec<HoldChange>, &'a str);
@@ -128,6 +128,30 @@ fn holds_beside_moves() {
         let count = |key: &str| text.lines().filter(|line| line.starts_with(key)).count();
         assert_eq!(count("Larder-Image: "), count("Larder-New-Digest: "));
         assert_eq!(count("Larder-Hold: "), change.holds.len());
+    }
+}
+
+/// `none` alone means that a hold was taken away.
+#[test]
+fn no_reason_reads_as_something_else() {
+    for (reason, value) in [
+        ("exam on Friday", "exam on Friday"),
+        ("none", "\"none\""),
+        (" none ", "\" none \""),
+        ("none of your business", "none of your business"),
+        ("\"none\"", "\"\\\"none\\\"\""),
+        ("\"quoted\" word", "\"\\\"quoted\\\" word\""),
+        ("a\nLarder-Hold: none", "a\u{fffd}Larder-Hold: none"),
+    ] {
+        let mut change = changed(&[&format!("research/a r={OLD}")], &[&format!("{OLD}=one")], &[], &[]);
+        change.holds = vec![HoldChange {
+            environment: id("research/a"),
+            image: "r".parse().unwrap(),
+            at: Previous { reference: OLD.parse().unwrap(), digest: digest("one") },
+            hold: Some(Hold::of_person(reason)),
+        }];
+        let text = message(&change, "0.1.0");
+        assert!(text.contains(&format!("\nLarder-Hold: {value}\n")), "{text}");
     }
 }
 

@@ -5,17 +5,19 @@ use std::{sync::Arc, time::Duration};
 use super::{past, questions};
 use crate::{
     model::{
+        failure::{Category, Problem},
         history::{CommitInfo, CommitTime, FileChange, LockStep},
-        lock::{Lock, LockChange, LockedImage},
+        lock::{Hold, HoldOrigin, Lock, LockChange, LockedImage},
         resolution::Resolution,
         settings::Settings,
     },
     stages::{
         lock::{
-            holds::{self, Act},
-            lock, message, relock,
-            testing::{answers, batch, digest, environment, id, key, lockfile, name, settings},
-            verdict::{Evidence, Steadiness, Steady},
+            Inputs,
+            holds::{self, Act, Target},
+            message,
+            testing::{answers, batch, digest, environment, id, inputs, key, lock, lockfile, name, settings},
+            verdict::{Evidence, History, Steadiness, Steady},
         },
         lockfile,
     },
@@ -106,7 +108,8 @@ impl World {
     }
 
     fn act(&mut self, act: &Act) {
-        let change = holds::act(&self.lock, &self.settings(), &id(ID), &[], act).unwrap();
+        let change =
+            holds::act(&self.lock, &self.settings(), Target { environment: &id(ID), images: &[] }, act).unwrap();
         self.commit("Ada <ada@example.com>", &message(&change, "0.1.0"), change.lock);
     }
 
@@ -120,8 +123,8 @@ impl World {
             return change;
         }
         let (past, _) = past(&questions, &self.lock, &self.steps);
-        let evidence = Evidence { past: Some(&past), steadiness: Some(steadiness) };
-        relock(&environments, &settings, &self.lock, &self.lock, &resolution, &evidence)
+        let evidence = Evidence { past: History::Read(&past), steadiness: Some(steadiness) };
+        crate::stages::lock::lock(&Inputs { evidence, ..inputs(&environments, &settings, &self.lock, &resolution) })
     }
 
     /// In short, for an answer that this controller gets for the first time.
@@ -134,7 +137,7 @@ fn short(change: &LockChange) -> String {
     match (change.moves.as_slice(), change.holds.as_slice(), change.waiting.as_slice()) {
         ([], [], []) => "stays".to_owned(),
         ([_], [], []) => "moves".to_owned(),
-        ([], [hold], []) => format!("held: {}", hold.reason.as_deref().unwrap_or("none")),
+        ([], [hold], []) => format!("held: {}", hold.reason().unwrap_or("none")),
         ([], [], [_]) => "waits".to_owned(),
         other => format!("{other:?}"),
     }
@@ -240,8 +243,8 @@ fn histories() {
             || {
                 let mut world = World::new(&["one", "two"]);
                 let then = lockfile(&world.former[1], ID).clone();
-                let (revision, reason) = ("abc".to_owned(), "kernels die".to_owned());
-                world.act(&Act::RollBack { then, revision, reason });
+                let (revision, hold) = ("abc".to_owned(), Hold::of_person("kernels die"));
+                world.act(&Act::RollBack { then, revision, hold });
                 world.edit(|entry| entry.hold = None);
                 world
             },
@@ -252,7 +255,7 @@ fn histories() {
             || {
                 let mut world = World::new(&["one", "two"]);
                 world.revert(1);
-                world.act(&Act::Hold { reason: "Ada went back".to_owned() });
+                world.act(&Act::Hold(Hold::of_person("Ada went back")));
                 world.act(&Act::Release);
                 world
             },
@@ -262,7 +265,7 @@ fn histories() {
             "held and not released",
             || {
                 let mut world = World::new(&["one", "two"]);
-                world.act(&Act::Hold { reason: "exam".to_owned() });
+                world.act(&Act::Hold(Hold::of_person("exam")));
                 world
             },
             "stays",
@@ -293,7 +296,7 @@ fn histories() {
 fn a_released_image_moves_to_what_it_had_before() {
     let mut world = World::new(&["one", "two"]);
     world.revert(1);
-    world.act(&Act::Hold { reason: "Ada went back".to_owned() });
+    world.act(&Act::Hold(Hold::of_person("Ada went back")));
     assert_eq!(world.outcome("two"), "stays");
     world.act(&Act::Release);
     assert_eq!(world.outcome("two"), "moves");
@@ -322,6 +325,8 @@ fn what_others_moved_since_is_asked_about() {
     assert_eq!(change.files.len(), 1);
     let text = message(&change, "0.1.0");
     let hold = &change.holds[0];
+    let instead_of = TAG.parse().unwrap();
+    assert_eq!(hold.hold.as_ref().unwrap().origin, HoldOrigin::Revert { instead_of });
     assert!(
         text.starts_with("lock: hold research/geo notebook at latest\n\n- research/geo notebook: held at "),
         "{text}"
@@ -386,4 +391,25 @@ fn answers_that_go_back() {
             assert!(note.contains("which it had before") && note.contains("--accept-earlier"), "{note}");
         }
     }
+}
+
+// Unknown is not absent: a history that cannot be read may tell of a revert.
+#[test]
+fn nothing_moves_to_another_digest_while_the_history_is_unreadable() {
+    let world = World::new(&["one", "two"]);
+    let problem = Problem::new(Category::Git, "the object is damaged").hint("run `git fsck`");
+    let with = |world: &World, word: &str| {
+        let (environments, settings, resolution) = (world.environments(), settings(), world.answer(word));
+        let evidence = Evidence { past: History::Unreadable(&problem), steadiness: Some(&Steadiness::new()) };
+        crate::stages::lock::lock(&Inputs { evidence, ..inputs(&environments, &settings, &world.lock, &resolution) })
+    };
+    let change = with(&world, "three");
+    assert_eq!(short(&change), "waits");
+    let note = change.waiting[0].note.to_string();
+    assert!(note.contains("cannot be read: the object is damaged") && note.contains("git fsck"), "{note}");
+    assert_eq!(short(&with(&world, "two")), "stays");
+    // A reference that a person committed is no inference.
+    let mut other = World::new(&["one", "two"]);
+    other.reference = "quay.io/jupyter/scipy-notebook:next";
+    assert_eq!(short(&with(&other, "three")), "moves");
 }

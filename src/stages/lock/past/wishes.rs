@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kind, Past, Questions};
+use super::{Past, Questions};
 use crate::{
     model::{
         batch::Batch,
@@ -35,8 +35,7 @@ impl Wishes {
         let taken_back = past.iter().flat_map(|(id, images)| images.iter().map(move |(name, past)| (id, name, past)));
         let open = taken_back.filter_map(|(id, name, past)| {
             let present = old.get(id)?.as_ref().ok()?.images.get(name)?;
-            let is_meant = past.reversal.as_ref().is_some_and(|reversal| reversal.kind == Kind::WentBack)
-                && questions.get(id)?.get(name)? != &present.reference;
+            let is_meant = past.reverted.is_some() && questions.get(id)?.get(name)?.reference != present.reference;
             is_meant.then(|| ((id.clone(), name.clone()), (present.clone(), Found::Open)))
         });
         Self(open.collect())
@@ -73,7 +72,7 @@ impl Wishes {
     pub fn take_away(&self, past: &mut Past) {
         for ((id, name), _) in self.0.iter().filter(|(_, (_, found))| *found == Found::LaterWish) {
             if let Some(past) = past.get_mut(id).and_then(|images| images.get_mut(name)) {
-                past.reversal = None;
+                past.reverted = None;
             }
         }
     }

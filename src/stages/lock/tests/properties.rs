@@ -14,10 +14,7 @@ use crate::{
         resolution::{Lookup, Resolution},
     },
     stages::{
-        lock::{
-            lock,
-            testing::{batch, environment, id, index, locked, settings, unavailable},
-        },
+        lock::testing::{batch, environment, id, index, lock, locked, settings, unavailable},
         resolve,
     },
 };

@@ -2,13 +2,22 @@
 
 use super::{A, A2, B, answered, moves, with};
 use crate::{
-    model::lock::Lock,
+    model::{
+        batch::Batch,
+        environment::Environment,
+        lock::{Lock, LockChange},
+        resolution::Resolution,
+    },
     stages::lock::{
-        lock, relock,
-        testing::{answers, batch, change, environment, locked, settings},
-        verdict::Evidence,
+        Inputs,
+        testing::{answers, batch, change, environment, inputs, lock, locked, settings},
     },
 };
+
+/// The lock on a tip that another controller has pushed since the questions were asked of `asked`.
+fn relock(environments: &Batch<Environment>, tip: &Lock, asked: &Lock, resolution: &Resolution) -> LockChange {
+    crate::stages::lock::lock(&Inputs { asked, ..inputs(environments, &settings(), tip, resolution) })
+}
 
 // Two controllers with equal answers: the second one finds its work done.
 #[test]
@@ -16,7 +25,7 @@ fn the_same_change_is_committed_once() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
     let asked = locked(&environments, &answered(A, "one"));
     let first = change(&environments, &asked, &answered(A, "two"));
-    let second = relock(&environments, &settings(), &first.lock, &asked, &answered(A, "two"), &Evidence::default());
+    let second = relock(&environments, &first.lock, &asked, &answered(A, "two"));
     assert!(second.files.is_empty() && second.moves.is_empty());
 }
 
@@ -28,12 +37,12 @@ fn an_older_answer_gives_way_to_what_was_pushed_since() {
     let tip = change(&environments, &asked, &answered(A, "two")).lock;
     let older = answers(&[&format!("{A}=one"), &format!("{B}=three")]);
 
-    let after = relock(&environments, &settings(), &tip, &asked, &older, &Evidence::default());
+    let after = relock(&environments, &tip, &asked, &older);
     assert_eq!(moves(&after), ["r one → three"], "only what nobody else has moved");
     assert!(after.problems.is_empty());
 
     let new_tip = change(&environments, &Lock::new(), &answered(A, "two")).lock;
-    let after = relock(&environments, &settings(), &new_tip, &Lock::new(), &older, &Evidence::default());
+    let after = relock(&environments, &new_tip, &Lock::new(), &older);
     assert_eq!(moves(&after), ["r - → three"], "also where nothing was locked when it was asked");
 }
 
@@ -50,7 +59,7 @@ fn a_newer_answer_moves_what_others_pushed() {
 fn a_reference_that_changed_meanwhile_is_not_answered_by_the_old_one() {
     let asked = locked(&batch([environment("research/geo", &[&with(A, "notebook")])]), &answered(A, "one"));
     let environments = batch([environment("research/geo", &[&with(A2, "notebook")])]);
-    let after = relock(&environments, &settings(), &asked, &asked, &answered(A, "two"), &Evidence::default());
+    let after = relock(&environments, &asked, &asked, &answered(A, "two"));
     assert!(after.files.is_empty());
     assert_eq!(after.problems.len(), 1);
 }

@@ -8,10 +8,7 @@ use crate::{
         lock::Lock,
         settings::Confirmed,
     },
-    stages::lock::{
-        lock,
-        testing::{batch, change, environment, id, locked, name, settings, unavailable},
-    },
+    stages::lock::testing::{batch, change, environment, id, lock, locked, name, settings, unavailable},
 };
 
 fn ten() -> Batch<crate::model::environment::Environment> {
