@@ -63,7 +63,7 @@ pub struct Query {
     pub holding: Option<String>,
 }
 
-/// Whether `commit` is `tip` or one of as many commits below it as `reach` says, the nearest first.
+/// Whether `commit` is `tip` or one of the latest commits below it, as far as `reach`.
 pub(super) fn contains(
     options: &Options,
     address: &Address,

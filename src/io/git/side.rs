@@ -16,7 +16,9 @@ use super::{
     CommitId, Draft, GitError, PushError, Repository, Tip,
     address::Address,
     commit::{self, Made, Signed},
-    fetch, local, pack, push, refs,
+    fetch,
+    history::{self, Reach},
+    local, pack, push, refs,
     report::Outcome,
     session::{Session, once_more},
     signature,
@@ -24,6 +26,9 @@ use super::{
 
 /// The trailer that every commit of larder has.
 const OURS: &str = "Larder-Version: ";
+
+/// How far back a side branch's commit is looked for in the tracked branch.
+const MERGED: Reach = ("latest", 512);
 
 /// What became of a side branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +60,7 @@ impl Repository {
     pub fn rebuild(&mut self, branch: &str, draft: &Draft<'_>) -> Result<Rebuilt, PushError> {
         let name = self.side(branch)?;
         let old = self.side_tip(&name)?;
-        let existing = old.map(|old| self.read_side(&name, old)).transpose()?;
+        let existing = old.map(|old| self.read_side(&name, old, draft.parent)).transpose()?;
         let make = |repository: &gix::Repository| commit::make(&self.options, repository, &self.path, draft);
         // Some signatures differ each time that they are made.
         let same = |repository: &gix::Repository| -> Result<bool, GitError> {
@@ -101,7 +106,8 @@ impl Repository {
     pub fn remove_side(&mut self, branch: &str) -> Result<bool, PushError> {
         let name = self.side(branch)?;
         let Some(old) = self.side_tip(&name)? else { return Ok(false) };
-        self.read_side(&name, old)?;
+        let Tip::Commit(tracked) = self.tip()? else { return Ok(false) };
+        self.read_side(&name, old, tracked)?;
         if let Address::Local(folder) = &self.address {
             let repository = local::open(&self.options, folder)?;
             if !local::needs_git(&repository) {
@@ -143,11 +149,11 @@ impl Repository {
         self.options.signing_key.as_deref().map(signature::own_key).transpose()
     }
 
-    /// A side branch's commit.
+    /// A side branch's commit; `tracked` is the tracked branch's.
     ///
     /// # Errors
-    /// [`PushError::Refused`] when it is not larder's: it would be lost.
-    fn read_side(&self, name: &str, tip: CommitId) -> Result<Existing, PushError> {
+    /// [`PushError::Refused`] when it is neither larder's nor in the tracked branch: it would be lost.
+    fn read_side(&self, name: &str, tip: CommitId, tracked: CommitId) -> Result<Existing, PushError> {
         let read = |repository: &gix::Repository| {
             let corrupt = |error: gix::Error| local::corrupt(&self.options, &error);
             let commit = repository.find_commit(tip.0).map_err(corrupt)?;
@@ -161,7 +167,8 @@ impl Repository {
             Address::Local(folder) => read(&local::open(&self.options, folder)?)?,
             _ => fetch::with_tree(&self.options, &self.address, tip, |repository, _| read(repository))?.1,
         };
-        if ours {
+        // What was merged is in the tracked branch: nothing is lost.
+        if ours || history::contains(&self.options, &self.address, tracked, tip, MERGED)? {
             return Ok(existing);
         }
         Err(PushError::Refused {

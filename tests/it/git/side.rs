@@ -63,14 +63,23 @@ fn lives(world: &World, mut repository: Repository) {
     assert_eq!((repository.remove_side("larder/lock"), repository.remove_side("larder/lock")), (Ok(true), Ok(false)));
 
     // A person's commit is never lost, nor is the tracked branch ever touched.
-    world.git(&world.work(), &["push", "-q", "origin", "HEAD:refs/heads/larder/lock"]);
+    let own = world.git(&world.work(), &["commit-tree", "-p", "HEAD", "-m", "own", "HEAD^{tree}"]);
+    world.git(&world.work(), &["push", "-q", "origin", &format!("{own}:refs/heads/larder/lock")]);
     let refused = rebuild(&mut repository, second, "new\n", NOW).unwrap_err();
     assert!(
         matches!(&refused, PushError::Refused { message, .. } if message.contains("not made by larder")),
         "{refused}"
     );
     assert!(repository.remove_side("larder/lock").is_err());
-    assert_eq!(world.rev("larder/lock"), second);
+    assert_eq!(world.rev("larder/lock").to_string(), own);
+
+    // Once it is merged, nothing is lost: the branch that was kept is larder's again.
+    world.git(&world.work(), &["reset", "-q", "--hard", &own]);
+    let merged = world.commit(&[("README.md", "most\n")], "after the merge");
+    let Ok(Rebuilt::Commit(made)) = rebuild(&mut repository, merged, "new\n", NOW) else { panic!("replaced") };
+    assert_eq!((world.rev("larder/lock"), world.rev("larder/lock~1")), (made, merged));
+    world.git(&world.work(), &["push", "-q", "-f", "origin", &format!("{own}:refs/heads/larder/lock")]);
+    assert_eq!(repository.remove_side("larder/lock"), Ok(true));
     let changes = BTreeMap::new();
     let draft = Draft { parent: second, changes: &changes, message: "", seconds: NOW };
     assert!(matches!(repository.rebuild("main", &draft), Err(PushError::Git(GitError::Branch { .. }))));
