@@ -11,7 +11,10 @@ use std::{
 };
 
 use crate::{
-    io::walk::{self, Child, ChildKind, MAX_FILE, WalkError},
+    io::{
+        git,
+        walk::{self, Child, ChildKind, MAX_FILE, WalkError},
+    },
     model::{
         failure::{Category, Problem},
         snapshot::{Entry, Snapshot},
@@ -32,6 +35,14 @@ pub enum FolderError {
         /// Why.
         source: std::io::Error,
     },
+    /// The index, which says whether a sparse checkout leaves files out, cannot be read.
+    #[error("{path} may be a sparse checkout, and Git's index cannot be read: {detail}")]
+    LeftOut {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
     /// More files or bytes than a snapshot may hold.
     #[error("{path} holds more than {limit}")]
     TooLarge {
@@ -50,6 +61,7 @@ impl FolderError {
                 "go to an environment repository, give one with `--repo`, or make one with `larder init`"
             }
             Self::Read { .. } => "check that larder may read it",
+            Self::LeftOut { .. } => "see what `git status` says",
             Self::TooLarge { .. } => "keep large files out of the environment repository",
         }
     }
@@ -80,11 +92,16 @@ pub fn find_root(start: &Path) -> Result<PathBuf, FolderError> {
 /// # Errors
 /// [`FolderError::Read`], [`FolderError::TooLarge`].
 pub fn snapshot(root: &Path) -> Result<Snapshot, FolderError> {
-    let files = walk::files(&Disk { root }, &root.to_owned()).map_err(|error| match error {
+    let mut files = walk::files(&Disk { root }, &root.to_owned()).map_err(|error| match error {
         WalkError::Source(error) => error,
         WalkError::Limit(path, limit) => FolderError::TooLarge { path: root.join(path), limit },
         WalkError::Name(path, name) => FolderError::TooLarge { path: root.join(path), limit: format!("{name:?}") },
     })?;
+    // What is not on disk only because the checkout is sparse.
+    let left_out = git::left_out(root).map_err(|detail| FolderError::LeftOut { path: root.to_owned(), detail })?;
+    for (name, entry) in left_out {
+        files.entry(name).or_insert(entry);
+    }
     Ok(Snapshot { files, ..Snapshot::default() })
 }
 

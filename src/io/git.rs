@@ -28,6 +28,7 @@ mod session;
 mod shown;
 mod side;
 mod signature;
+mod sparse;
 mod tree;
 
 use std::{
@@ -46,6 +47,7 @@ pub use person::{Signing, person, signing};
 pub(crate) use redact::Redactor;
 pub use side::Rebuilt;
 pub use signature::{Signer, Trust, Trusted, Untrusted};
+pub use sparse::left_out;
 
 use crate::model::snapshot::Snapshot;
 use address::Address;

@@ -6,9 +6,11 @@ use std::{
 };
 
 use larder::{
+    io::folder,
     model::{
         digest::Digest,
         lock::{LockChange, Lockfile, Move, Previous},
+        snapshot::Entry,
     },
     stages::lock::message,
 };
@@ -85,4 +87,59 @@ fn git_log_reads_the_trailers() {
     );
     assert_eq!(trailer("Larder-Image")[1..], ["notebook", "--- Larder-Image: y", "Signed-off-by: z"]);
     assert_eq!(trailer("Signed-off-by"), Vec::<String>::new());
+}
+
+/// A file that is not checked out is not a removed file.
+#[test]
+fn a_sparse_checkout_removes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (up, clone) = (directory.path().join("up"), directory.path().join("clone"));
+    let root = up.join("images");
+    for path in ["larder.yaml", "environments/a/x.yaml", "environments/b/y.yaml", "lock/a/x.yaml", "lock/b/y.yaml"] {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, path).unwrap();
+    }
+    git(directory.path(), &["init", "--quiet", "up"]);
+    git(&up, &["add", "-A"]);
+    git(&up, &["commit", "--quiet", "-m", "all"]);
+    let complete = folder::snapshot(&root).unwrap().files;
+    assert_eq!(complete.len(), 5);
+    let removed = complete.iter().filter(|(path, _)| path.as_str() != "environments/a/x.yaml");
+    let removed: std::collections::BTreeMap<_, _> =
+        removed.map(|(path, entry)| (path.clone(), entry.clone())).collect();
+    let (url, clone_path) = (format!("file://{}", up.display()), clone.display().to_string());
+    for (sparse, is_partial) in [
+        (vec!["--no-cone", "/images/larder.yaml", "/images/environments/a"], false),
+        (vec!["--cone", "--no-sparse-index", "images/environments/a"], false),
+        (vec!["--cone", "--sparse-index", "images/environments/a"], false),
+        (vec!["--cone", "images/environments/a"], true),
+    ] {
+        let filter = if is_partial { "--filter=blob:none" } else { "--no-hardlinks" };
+        git(&up, &["config", "uploadpack.allowFilter", "true"]);
+        git(directory.path(), &["clone", "--quiet", "--no-checkout", filter, &url, &clone_path]);
+        git(&clone, &[&["sparse-checkout", "set"], &*sparse].concat());
+        git(&clone, &["checkout", "--quiet"]);
+        assert_eq!(git(&clone, &["status", "--porcelain"]), "");
+        assert!(!clone.join("images/lock/b/y.yaml").exists(), "{sparse:?}");
+        let found = folder::snapshot(&clone.join("images"));
+        if is_partial {
+            // What Git does not have either is unknown, and not removed.
+            let found = found.unwrap().files;
+            assert!(found.keys().eq(complete.keys()), "{found:?}");
+            assert!(
+                matches!(&found["lock/b/y.yaml"], Entry::Unread(why) if why.contains("sparse checkout")),
+                "{found:?}"
+            );
+        } else {
+            assert_eq!(found.unwrap().files, complete, "{sparse:?}");
+            std::fs::remove_file(clone.join("images/environments/a/x.yaml")).unwrap();
+            assert_eq!(
+                folder::snapshot(&clone.join("images")).unwrap().files,
+                removed,
+                "what a person removes is removed"
+            );
+        }
+        std::fs::remove_dir_all(&clone).unwrap();
+    }
 }
