@@ -20,7 +20,7 @@ use crate::{
         lock::{
             self, Inputs, holds,
             past::{self, Past, Questions},
-            verdict::{Evidence, History, Steadiness},
+            verdict::{Guards, History, Steadiness},
         },
         resolve::{self, Refresh},
     },
@@ -121,9 +121,9 @@ impl Lock {
     /// The new lock. Where the folder is in a Git repository, its history tells what a person took back.
     async fn relock(&self, environments: &Environments, resolution: &Resolution) -> LockChange {
         let Environments { environments: files, settings, lock: old, .. } = environments;
-        let evidence = Evidence::default();
+        let guards = Guards::default();
         let inputs =
-            Inputs { environments: files, settings, lock: old, asked: old, resolution, evidence, today: today() };
+            Inputs { environments: files, settings, lock: old, asked: old, resolution, guards, today: today() };
         let change = lock::lock(&inputs);
         let questions = past::questions(files, old, None, &change);
         if questions.is_empty() {
@@ -132,8 +132,8 @@ impl Lock {
         let read = self.past(&questions, old).await;
         let past = read.as_ref().map_or(History::Irrelevant, History::from);
         let steadiness = Steadiness::new();
-        let evidence = Evidence { past, steadiness: (!self.accept_earlier).then_some(&steadiness) };
-        lock::lock(&Inputs { evidence, ..inputs })
+        let guards = Guards { past, steadiness: (!self.accept_earlier).then_some(&steadiness) };
+        lock::lock(&Inputs { guards, ..inputs })
     }
 
     /// None where there is no repository, or none with a commit.

@@ -20,7 +20,7 @@ use crate::{
         lock::{
             self, Inputs,
             past::{self, Past, Questions, Wishes},
-            verdict::{Evidence, History},
+            verdict::{Guards, History},
         },
     },
 };
@@ -43,9 +43,9 @@ pub(super) async fn lock<C, K>(world: &World<C, K>, memory: &mut Memory, base: &
 /// As [`lock`], without what is wrong with images whose questions have an answer.
 pub(super) async fn weigh<C, K>(world: &World<C, K>, memory: &mut Memory, base: &Base, asked: &Lock) -> LockChange {
     let Environments { environments, settings, lock: old, .. } = &base.environments;
-    let evidence = Evidence::default();
+    let guards = Guards::default();
     let inputs =
-        Inputs { environments, settings, lock: old, asked, resolution: &base.resolution, evidence, today: today() };
+        Inputs { environments, settings, lock: old, asked, resolution: &base.resolution, guards, today: today() };
     let change = lock::lock(&inputs);
     if world.options.lock_mode == LockMode::Follow {
         return change;
@@ -63,8 +63,8 @@ pub(super) async fn weigh<C, K>(world: &World<C, K>, memory: &mut Memory, base: 
                 tracing::warn!(%problem, "the lock's history could not be read; images with unchanged references stay");
             }
             let steadiness = memory.steadiness();
-            let evidence = Evidence { past: History::from(read), steadiness: Some(&steadiness) };
-            lock::lock(&Inputs { evidence, ..inputs })
+            let guards = Guards { past: History::from(read), steadiness: Some(&steadiness) };
+            lock::lock(&Inputs { guards, ..inputs })
         }
     };
     memory.waits(&change, &base.resolution, old);

@@ -78,7 +78,11 @@ pub(super) async fn commit<C: Cluster, K: Credentials>(
         let wait = wait_after(number);
         number += 1;
         let wait_ms = wait.as_millis() as u64;
-        tracing::info!(attempt = number, wait_ms, "push rejected (non-fast-forward): recomputing the lock on the new HEAD");
+        tracing::info!(
+            attempt = number,
+            wait_ms,
+            "push rejected (non-fast-forward): recomputing the lock on the new HEAD"
+        );
         tokio::time::sleep(wait).await;
         let commit = world.repository.commit().await?;
         let snapshot = fetch(world, memory, &commit).await?;

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use jiff::civil::Date;
 
-use self::verdict::{Case, Evidence, Verdict};
+use self::verdict::{Case, Guards, Verdict};
 use super::{
     budget,
     lockfile::{self, diff},
@@ -49,7 +49,7 @@ pub struct Inputs<'a> {
     /// The registries' answers.
     pub resolution: &'a Resolution,
     /// What speaks against moving an image: a person reverted it, or its registry goes back.
-    pub evidence: Evidence<'a>,
+    pub guards: Guards<'a>,
     /// The day (UTC), by which holds may have ended.
     pub today: Date,
 }
@@ -111,7 +111,7 @@ pub fn warn(environments: &Batch<Environment>, settings: &Settings, warnings: &W
 }
 
 fn lock_one(inputs: &Inputs<'_>, environment: &Environment, stored: Stored<'_>, change: &mut LockChange) {
-    let &Inputs { settings, resolution, evidence, .. } = inputs;
+    let &Inputs { settings, resolution, guards, .. } = inputs;
     let old = stored.in_force;
     let asked = inputs.asked.get(&environment.id).and_then(|asked| asked.as_ref().ok());
     let mut next = Lockfile::default();
@@ -126,9 +126,9 @@ fn lock_one(inputs: &Inputs<'_>, environment: &Environment, stored: Stored<'_>, 
         let is_let_go = former.is_some_and(|former| former.hold.is_none())
             && name.and_then(|name| stored.lockfile?.images.get(name)).is_some_and(|entry| entry.hold.is_some());
         // That a hold has ended is a person's decision, and newer than all that the history tells.
-        let evidence = if is_let_go { Evidence::default() } else { evidence };
+        let guards = if is_let_go { Guards::default() } else { guards };
         let case = Case { environment, image, former, key: key.as_ref(), answer };
-        let (entry, found) = match verdict::judge(&case, &evidence) {
+        let (entry, found) = match verdict::judge(&case, &guards) {
             Verdict::Free => entry::lock(environment, image, former, answer),
             Verdict::Hold(held) => entry::lock(environment, image, Some(&held), answer),
             Verdict::Wait(waiting) => {

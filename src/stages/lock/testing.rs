@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Inputs, verdict::Evidence};
+use super::{Inputs, verdict::Guards};
 use crate::model::{
     batch::Batch,
     digest::Digest,
@@ -142,8 +142,8 @@ pub(crate) fn inputs<'a>(
     old: &'a Lock,
     resolution: &'a Resolution,
 ) -> Inputs<'a> {
-    let evidence = Evidence::default();
-    Inputs { environments, settings, lock: old, asked: old, resolution, evidence, today: TODAY }
+    let guards = Guards::default();
+    Inputs { environments, settings, lock: old, asked: old, resolution, guards, today: TODAY }
 }
 
 /// What was locked for these environments by these answers.

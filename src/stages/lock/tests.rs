@@ -11,7 +11,7 @@ use super::{
         TODAY, answers, batch, change, digest, environment, id, index, inputs, key, locked, lockfile, messages, name,
         settings, unavailable,
     },
-    verdict::Evidence,
+    verdict::Guards,
 };
 use crate::{
     model::{
@@ -274,8 +274,8 @@ fn a_hold_ends_after_its_last_day() {
     // That it goes back to what it had before needs no second answer: the hold has ended, and that is known.
     for word in ["three", "one"] {
         let resolution = answered(A, word);
-        let evidence = Evidence { steadiness: Some(&steadiness), ..Evidence::default() };
-        let inputs = Inputs { evidence, ..inputs(&environments, &settings, &old, &resolution) };
+        let guards = Guards { steadiness: Some(&steadiness), ..Guards::default() };
+        let inputs = Inputs { guards, ..inputs(&environments, &settings, &old, &resolution) };
         assert_eq!(lock(&inputs).files.len(), 0, "its last day");
         assert_eq!(holds::next_end(&old, TODAY), TODAY.tomorrow().ok());
         let after = lock(&Inputs { today: TODAY.tomorrow().unwrap(), ..inputs });

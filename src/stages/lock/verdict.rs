@@ -14,9 +14,9 @@ use crate::model::{
     resolution::{Lookup, ResolvedImage},
 };
 
-/// What is known beside the answers. By default nothing is, and every answer is taken at once.
+/// What may keep an image where it is, in addition to its answer. By default nothing does.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Evidence<'a> {
+pub struct Guards<'a> {
     /// What the lock's history says.
     pub past: History<'a>,
     /// How long each question has had its present answer; none takes every answer at once.
@@ -82,10 +82,10 @@ pub struct Case<'a> {
 }
 
 /// Judges one image.
-pub fn judge(case: &Case<'_>, evidence: &Evidence<'_>) -> Verdict {
+pub fn judge(case: &Case<'_>, guards: &Guards<'_>) -> Verdict {
     let &Case { environment, image, .. } = case;
     let Some(former) = case.former.filter(|former| former.hold.is_none()) else { return Verdict::Free };
-    let past = match evidence.past {
+    let past = match guards.past {
         History::Read(past) => past.get(&environment.id).and_then(|images| images.get(&image.name)),
         History::Irrelevant | History::Unreadable(_) => None,
     };
@@ -104,12 +104,12 @@ pub fn judge(case: &Case<'_>, evidence: &Evidence<'_>) -> Verdict {
         let note = Problem::new(Category::Lock, message).hint(hint);
         Verdict::Wait(Box::new(Waiting { environment: environment.id.clone(), key: key.clone(), note }))
     };
-    if let History::Unreadable(problem) = evidence.past {
+    if let History::Unreadable(problem) = guards.past {
         let reason =
             format!("and the lock's history, which could tell of a revert, cannot be read: {}", problem.message);
         return wait(&reason, problem.hint.as_deref().unwrap_or("`larder hold` keeps what is locked"));
     }
-    let Some(steadiness) = evidence.steadiness else { return Verdict::Free };
+    let Some(steadiness) = guards.steadiness else { return Verdict::Free };
     if past.is_some_and(|past| past.released) || !goes_back(former, past, answer) {
         return Verdict::Free;
     }

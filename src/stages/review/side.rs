@@ -16,7 +16,7 @@ use crate::{
     },
     stages::{
         load::Environments,
-        lock::{self, Inputs, entry, verdict::Evidence},
+        lock::{self, Inputs, entry, verdict::Guards},
         render,
         resolve::{self, Answered, Due, Refresh},
     },
@@ -58,10 +58,10 @@ impl Side {
             Registries::Asked(resolution) => Cow::Borrowed(resolution),
         };
         let Environments { environments: files, settings, lock: old, templates, .. } = &environments;
-        let evidence = Evidence::default();
+        let guards = Guards::default();
         let (lock, resolution) = (old, &*resolution);
         let mut change =
-            lock::lock(&Inputs { environments: files, settings, lock, asked: lock, resolution, evidence, today });
+            lock::lock(&Inputs { environments: files, settings, lock, asked: lock, resolution, guards, today });
         lock::warn(files, settings, &resolution::warnings(resolution), &mut change);
         let (digests, unlocked) = match registries {
             // That a reference has no answer yet is not a fault of the change.

@@ -17,7 +17,7 @@ use crate::{
             holds::{self, Act, Target},
             message,
             testing::{answers, batch, digest, environment, id, inputs, key, lock, lockfile, name, settings},
-            verdict::{Evidence, History, Steadiness, Steady},
+            verdict::{Guards, History, Steadiness, Steady},
         },
         lockfile,
     },
@@ -123,8 +123,8 @@ impl World {
             return change;
         }
         let (past, _) = past(&questions, &self.lock, &self.steps);
-        let evidence = Evidence { past: History::Read(&past), steadiness: Some(steadiness) };
-        crate::stages::lock::lock(&Inputs { evidence, ..inputs(&environments, &settings, &self.lock, &resolution) })
+        let guards = Guards { past: History::Read(&past), steadiness: Some(steadiness) };
+        crate::stages::lock::lock(&Inputs { guards, ..inputs(&environments, &settings, &self.lock, &resolution) })
     }
 
     /// In short, for an answer that this controller gets for the first time.
@@ -400,8 +400,8 @@ fn nothing_moves_to_another_digest_while_the_history_is_unreadable() {
     let problem = Problem::new(Category::Git, "the object is damaged").hint("run `git fsck`");
     let with = |world: &World, word: &str| {
         let (environments, settings, resolution) = (world.environments(), settings(), world.answer(word));
-        let evidence = Evidence { past: History::Unreadable(&problem), steadiness: Some(&Steadiness::new()) };
-        crate::stages::lock::lock(&Inputs { evidence, ..inputs(&environments, &settings, &world.lock, &resolution) })
+        let guards = Guards { past: History::Unreadable(&problem), steadiness: Some(&Steadiness::new()) };
+        crate::stages::lock::lock(&Inputs { guards, ..inputs(&environments, &settings, &world.lock, &resolution) })
     };
     let change = with(&world, "three");
     assert_eq!(short(&change), "waits");
