@@ -142,14 +142,20 @@ fn make_room<I, E>(listings: &mut BTreeMap<String, Result<Listing<I>, Refused>>)
 struct Walk<'a, S: Source> {
     source: &'a S,
     root: &'a S::Id,
-    listed: RefCell<BTreeMap<S::Id, Rc<Vec<Child<S::Id>>>>>,
+    listed: RefCell<BTreeMap<S::Id, Children<S::Id>>>,
 }
+
+/// What a directory holds, sorted by name.
+type Children<I> = Rc<Vec<Child<I>>>;
 
 type Starts<I> = Vec<(String, Child<I>)>;
 
+/// The result of a walk over a [`Source`].
+type Walked<T, S> = Result<T, WalkError<<S as Source>::Error>>;
+
 impl<S: Source> Walk<'_, S> {
     /// The directories that have bounds of their own, with what is in them; `""` for what all share.
-    fn directories(&self) -> Result<BTreeMap<String, Starts<S::Id>>, WalkError<S::Error>> {
+    fn directories(&self) -> Walked<BTreeMap<String, Starts<S::Id>>, S> {
         let mut directories: BTreeMap<String, Starts<S::Id>> = BTreeMap::new();
         for top in self.children(self.root)?.iter().filter(|child| ROOTS.contains(&child.name.as_str())) {
             if top.kind != ChildKind::Directory || top.name == "templates" {
@@ -174,7 +180,7 @@ impl<S: Source> Walk<'_, S> {
     }
 
     /// What is to be read of a directory, unless it exceeds a bound.
-    fn list(&self, starts: Starts<S::Id>) -> Result<Result<Listing<S::Id>, Refused>, WalkError<S::Error>> {
+    fn list(&self, starts: Starts<S::Id>) -> Walked<Result<Listing<S::Id>, Refused>, S> {
         let used = Bounds { entries: 0, bytes: 0 };
         let mut listing = Listing { files: Vec::new(), others: Vec::new(), used, steps: 0 };
         let mut links = Vec::new();
@@ -214,7 +220,7 @@ impl<S: Source> Walk<'_, S> {
     }
 
     /// Adds a file, if it is one that is read.
-    fn add(&self, listing: &mut Listing<S::Id>, path: String, id: S::Id) -> Result<(), WalkError<S::Error>> {
+    fn add(&self, listing: &mut Listing<S::Id>, path: String, id: S::Id) -> Walked<(), S> {
         if !is_read(&path) {
             return Ok(());
         }
@@ -229,7 +235,7 @@ impl<S: Source> Walk<'_, S> {
     }
 
     /// Puts the file that a link leads to in the link's place.
-    fn follow(&self, listing: &mut Listing<S::Id>, path: String, link: &S::Id) -> Result<(), WalkError<S::Error>> {
+    fn follow(&self, listing: &mut Listing<S::Id>, path: String, link: &S::Id) -> Walked<(), S> {
         let target = self.source.target(link).map_err(WalkError::Source)?;
         let mut failure = None;
         let steps = &mut listing.steps;
@@ -256,7 +262,7 @@ impl<S: Source> Walk<'_, S> {
         }
     }
 
-    fn node(&self, path: &str) -> Result<Option<Node>, WalkError<S::Error>> {
+    fn node(&self, path: &str) -> Walked<Option<Node>, S> {
         let Some(found) = self.find(path)? else { return Ok(None) };
         Ok(match found.kind {
             ChildKind::Directory => Some(Node::Folder),
@@ -267,7 +273,7 @@ impl<S: Source> Walk<'_, S> {
     }
 
     /// What is at a path from the root. Nothing is in Git's own directory.
-    fn find(&self, path: &str) -> Result<Option<Child<S::Id>>, WalkError<S::Error>> {
+    fn find(&self, path: &str) -> Walked<Option<Child<S::Id>>, S> {
         let mut found: Option<Child<S::Id>> = None;
         for name in path.split('/') {
             let directory = match &found {
@@ -287,7 +293,7 @@ impl<S: Source> Walk<'_, S> {
         Ok(found)
     }
 
-    fn children(&self, directory: &S::Id) -> Result<Rc<Vec<Child<S::Id>>>, WalkError<S::Error>> {
+    fn children(&self, directory: &S::Id) -> Walked<Children<S::Id>, S> {
         if let Some(children) = self.listed.borrow().get(directory) {
             return Ok(children.clone());
         }

@@ -125,9 +125,8 @@ impl Network {
                     builder = builder.tls_certs_merge(authorities.clone());
                 }
                 let of_environment = || reqwest::Proxy::all(Way::to(target.as_ref()?, None).proxy?).ok();
-                match via.as_ref().map(|via| via.proxy.clone()).or_else(of_environment) {
-                    Some(proxy) => builder = builder.proxy(proxy),
-                    None => {}
+                if let Some(proxy) = via.as_ref().map(|via| via.proxy.clone()).or_else(of_environment) {
+                    builder = builder.proxy(proxy);
                 }
                 Ok(builder)
             })),

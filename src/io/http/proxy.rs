@@ -31,6 +31,7 @@ impl Proxies {
     /// Those of this process.
     pub(crate) fn of_environment() -> &'static Self {
         static PROXIES: OnceLock<Proxies> = OnceLock::new();
+        #[expect(clippy::disallowed_methods, reason = "variables of every HTTP client, which are no flags of larder")]
         PROXIES.get_or_init(|| Self::new(|name| std::env::var(name).ok()))
     }
 

@@ -96,16 +96,17 @@ mod tests {
     #[test]
     fn limits_are_told_from_refusals() {
         let now = "2026-12-01T00:00:00Z".parse().unwrap();
-        let soon = "1796083230"; // half a minute later
-        let cases: [(u16, &[(&'static str, &str)], Option<u64>); 12] = [
+        const SOON: &str = "1796083230"; // half a minute later
+        type Case = (u16, &'static [(&'static str, &'static str)], Option<u64>);
+        let cases: [Case; 12] = [
             (429, &[], Some(60)),
             (429, &[("retry-after", "7")], Some(7)),
             (429, &[("ratelimit-remaining", "0;w=60"), ("ratelimit-reset", "9")], Some(9)),
-            (429, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", soon)], Some(31)),
+            (429, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", SOON)], Some(31)),
             (403, &[("retry-after", "60")], Some(60)),
             (403, &[("retry-after", "Tue, 01 Dec 2026 00:00:20 GMT")], Some(20)),
-            (403, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", soon)], Some(31)),
-            (403, &[("x-ratelimit-remaining", "12"), ("x-ratelimit-reset", soon)], None),
+            (403, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", SOON)], Some(31)),
+            (403, &[("x-ratelimit-remaining", "12"), ("x-ratelimit-reset", SOON)], None),
             (403, &[], None),
             (503, &[("retry-after", "3")], Some(3)),
             (503, &[], None),

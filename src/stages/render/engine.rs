@@ -39,7 +39,7 @@ pub struct Engine {
 /// Where templates run.
 enum Place {
     /// In this process.
-    Here(Sandbox),
+    Here(Box<Sandbox>),
     /// In one of their own.
     Apart(Mutex<Box<dyn Process>>),
 }
@@ -53,7 +53,7 @@ impl Engine {
         let apart = if overrides.is_empty() { None } else { isolation::start(&sources) };
         let place = match apart {
             Some(process) => Place::Apart(Mutex::new(process)),
-            None => Place::Here(Sandbox::new(Arc::clone(&sources))),
+            None => Place::Here(Box::new(Sandbox::new(Arc::clone(&sources)))),
         };
         Self { place, sources }
     }
