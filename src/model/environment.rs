@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
@@ -105,7 +106,7 @@ pub struct Puller {
 }
 
 /// The shape of a puller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
     /// Each image is a container that runs a helper; images pull independently and stay held.

@@ -112,7 +112,7 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The lint that found it, when it is allowed and only looks like a mistake.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lint: Option<Lint>,
     /// The text of the file that `location` points into, for an excerpt.
     #[serde(skip)]

@@ -5,6 +5,9 @@ use std::{
     time::Duration,
 };
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::{
     environment::{Placement, Puller, Strategy},
     lint::Lint,
@@ -111,7 +114,8 @@ impl Default for LockSettings {
 }
 
 /// By what lock changes get into the tracked branch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub enum LockMode {
     /// A push to the branch itself.
     #[default]

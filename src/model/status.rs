@@ -66,7 +66,7 @@ pub struct Status {
     #[schemars(with = "BTreeMap<String, EnvironmentStatus>")]
     pub environments: BTreeMap<EnvironmentId, EnvironmentStatus>,
     /// What this rendering omits for lack of room.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
 }
 
@@ -75,10 +75,10 @@ pub struct Status {
 #[serde(rename_all = "camelCase")]
 pub struct LastPass {
     /// The tip that it started on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
     /// Its lock commit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_commit: Option<String>,
 }
 
@@ -122,7 +122,7 @@ pub struct EnvironmentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageStatus>,
     /// Its nodes; none where they were not observed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Nodes>,
 }
 
@@ -143,7 +143,7 @@ pub struct Condition {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The commit that was looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_commit: Option<String>,
 }
 
@@ -196,10 +196,10 @@ pub struct ImageStatus {
     #[schemars(with = "String")]
     pub digest: Digest,
     /// Why it is on hold; absent while it is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
     /// The nodes that have it; none where they were not observed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<ImageCoverage>,
 }
 
@@ -222,7 +222,7 @@ pub struct NodeStatus {
     /// How far it is.
     pub state: NodeState,
     /// The kubelet's message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 

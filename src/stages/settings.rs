@@ -13,7 +13,7 @@ use crate::model::{
     name::Name,
     redact,
     reference::ImageReference,
-    settings::{Confirmed, Defaults, Helpers, LockMode, LockSettings, Prune, Records, Settings},
+    settings::{Confirmed, Defaults, Helpers, LockSettings, Prune, Records, Settings},
     snapshot::Entry,
 };
 
@@ -78,12 +78,8 @@ fn settings(check: &mut Check<'_>, spec: SettingsSpec) -> Option<Settings> {
 }
 
 fn lock(check: &mut Check<'_>, file: &file::Lock) -> LockSettings {
-    let mode = match file.mode {
-        Some(file::LockMode::Branch) => LockMode::Branch,
-        Some(file::LockMode::Commit) | None => LockMode::Commit,
-    };
     let branch = check.read(file.branch.as_ref(), values::branch).unwrap_or_else(|| LockSettings::default().branch);
-    LockSettings { mode, branch }
+    LockSettings { mode: file.mode.unwrap_or_default(), branch }
 }
 
 /// What an environment is that says nothing.
@@ -136,7 +132,7 @@ pub fn puller(
         check.keep(retain.place, allowed)
     });
     environment::Puller {
-        strategy: file.strategy.map_or(defaults.strategy, |strategy| strategy.value.into()),
+        strategy: file.strategy.map_or(defaults.strategy, |strategy| strategy.value),
         max_unavailable: check
             .read(file.max_unavailable.as_ref(), values::max_unavailable)
             .unwrap_or_else(|| defaults.max_unavailable.clone()),

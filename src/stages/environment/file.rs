@@ -38,40 +38,29 @@ pub struct EnvironmentFile {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct EnvironmentSpec {
     /// A title for menus: one line.
-    #[serde(default)]
     pub display_name: Option<Located<String>>,
     /// A sentence for menus.
-    #[serde(default)]
     pub description: Option<Located<String>>,
     /// The images, at least one.
     #[schemars(extend("minItems" = 1))]
     pub images: Located<Vec<ImageEntry>>,
     /// The name of a pool of larder.yaml.
-    #[serde(default)]
     pub pool: Option<Located<String>>,
     /// Labels that a node must have, instead of a pool.
-    #[serde(default)]
     pub node_selector: Option<Entries<Located<String>>>,
     /// Taints that are tolerated, instead of a pool.
-    #[serde(default)]
     pub tolerations: Option<Vec<Located<Toleration>>>,
     /// A Kubernetes `core/v1` Affinity, instead of a pool.
-    #[serde(default)]
     pub affinity: Option<Located<Value>>,
     /// How often references are resolved anew, for example `2h`.
-    #[serde(default)]
     pub refresh: Option<Located<String>>,
     /// How the images get to the nodes.
-    #[serde(default)]
     pub puller: Option<Puller>,
     /// Resources for the spawn menu.
-    #[serde(default)]
     pub resources: Option<Resources>,
     /// Lints that are not told of this environment.
-    #[serde(default)]
     pub allow: Option<Vec<Lint>>,
     /// While true, nothing of the environment changes.
-    #[serde(default)]
     pub suspend: Option<bool>,
 }
 
@@ -88,10 +77,8 @@ pub struct ImageEntry {
     #[schemars(schema_with = "crate::stages::source::located::anything")]
     pub policy: Option<Located<Value>>,
     /// A Secret of the tenant's namespace with registry credentials.
-    #[serde(default)]
     pub pull_secret: Option<Located<String>>,
     /// Platforms that the image must be made for.
-    #[serde(default)]
     pub platforms: Option<Vec<Located<String>>>,
 }
 
@@ -100,13 +87,10 @@ pub struct ImageEntry {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Resources {
     /// Memory: `2G`, `512Mi`.
-    #[serde(default)]
     pub memory: Option<Range>,
     /// CPUs: `0.5`, `4`.
-    #[serde(default)]
     pub cpu: Option<Range>,
     /// Extended resources of a server by name: `nvidia.com/gpu: 1`.
-    #[serde(default)]
     pub extra: Option<Entries<Located<String>>>,
 }
 

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::shared::{Placement, Puller, Strategy};
+use self::shared::{Placement, Puller};
 use crate::{
-    model::lint::Lint,
+    model::{environment::Strategy, lint::Lint, settings::LockMode},
     stages::source::{
         header::{API_VERSION, Kind},
         located::{Entries, Located, number_or_text},
@@ -29,7 +29,6 @@ pub struct SettingsFile {
     #[schemars(extend("const" = "Settings"))]
     pub kind: Located<String>,
     /// The settings.
-    #[serde(default)]
     pub spec: Option<SettingsSpec>,
 }
 
@@ -38,31 +37,22 @@ pub struct SettingsFile {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SettingsSpec {
     /// What an environment has that says nothing else.
-    #[serde(default)]
     pub defaults: Option<Defaults>,
     /// Tenants: the folders of `environments/`, by name.
-    #[serde(default)]
     pub tenants: Option<Entries<Tenant>>,
     /// Pools by name.
-    #[serde(default)]
     pub pools: Option<Entries<Placement>>,
     /// Registries by host.
-    #[serde(default)]
     pub registries: Option<Entries<Registry>>,
     /// The ConfigMap that lists a tenant's images.
-    #[serde(default)]
     pub records: Option<Records>,
     /// How lock changes get into the tracked branch.
-    #[serde(default)]
     pub lock: Option<Lock>,
     /// What may be deleted.
-    #[serde(default)]
     pub prune: Option<Prune>,
     /// Images that the pullers themselves run.
-    #[serde(default)]
     pub helpers: Option<Helpers>,
     /// What looks like a mistake.
-    #[serde(default)]
     pub lints: Option<Lints>,
 }
 
@@ -71,13 +61,10 @@ pub struct SettingsSpec {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Defaults {
     /// A pool's name; every Linux node by default.
-    #[serde(default)]
     pub pool: Option<Located<String>>,
     /// How often references are resolved anew; `2h` by default.
-    #[serde(default)]
     pub refresh: Option<Located<String>>,
     /// How the images get to the nodes.
-    #[serde(default)]
     pub puller: Option<Puller>,
 }
 
@@ -88,25 +75,19 @@ pub struct Tenant {
     /// Its namespace, which no other tenant shares.
     pub namespace: Located<String>,
     /// Whether larder makes the namespace; false by default.
-    #[serde(default)]
     pub create_namespace: Option<bool>,
     /// Where its images may come from: patterns of `host/path` without a tag, in which `*` stands for any text without a
     /// slash and `**` for any text; a host alone stands for all of its images. Docker Hub is `docker.io`, with `library/`
     /// before official images. Anywhere by default.
-    #[serde(default)]
     pub registries: Option<Located<Vec<Located<String>>>>,
     /// The pools that its environments may name; any by default.
-    #[serde(default)]
     pub pools: Option<Located<Vec<Located<String>>>>,
     /// Whether its environments may have nodeSelector, tolerations or affinity of their own, or none at all, which means
     /// every Linux node; true by default, and false where `pools` is given.
-    #[serde(default)]
     pub inline_placement: Option<bool>,
     /// The strategies that its environments may choose; any by default.
-    #[serde(default)]
     pub strategies: Option<Located<Vec<Strategy>>>,
     /// The largest number of images of all its environments together.
-    #[serde(default)]
     pub max_images: Option<Located<u32>>,
     /// The largest size of the images of all its environments together: compressed, as the lock has it, of each image its
     /// largest platform, the same digest once. `200Gi`, for example.
@@ -114,11 +95,9 @@ pub struct Tenant {
     #[schemars(schema_with = "number_or_text")]
     pub max_size: Option<Located<String>>,
     /// Secrets of its namespace that are used for every image, besides the image's own `pullSecret`.
-    #[serde(default)]
     pub pull_secrets: Option<Vec<Located<String>>>,
     /// Whom larder acts for when it applies this tenant's objects (other than the namespace):
     /// `system:serviceaccount:NAMESPACE:NAME`. larder itself by default.
-    #[serde(default)]
     pub impersonate: Option<Located<String>>,
 }
 
@@ -127,16 +106,12 @@ pub struct Tenant {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Registry {
     /// Where its images are looked for first: `host[:port][/path]`, with `http://` before it for plain http.
-    #[serde(default)]
     pub mirrors: Option<Vec<Located<String>>>,
     /// Whether it is asked over http instead of https.
-    #[serde(default)]
     pub plain_http: Option<bool>,
     /// A file of certificates on the controller's machine, to be trusted beside the system's.
-    #[serde(default)]
     pub ca_file: Option<Located<String>>,
     /// Certificates to be trusted beside the system's, as PEM text.
-    #[serde(default)]
     pub ca: Option<Located<String>>,
 }
 
@@ -145,7 +120,6 @@ pub struct Registry {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Records {
     /// Its name; `submarine-image-pull-operator-records` by default.
-    #[serde(default)]
     pub name: Option<Located<String>>,
 }
 
@@ -154,21 +128,9 @@ pub struct Records {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Lock {
     /// `commit` pushes to the branch itself, `branch` proposes by pull request; `commit` by default.
-    #[serde(default)]
     pub mode: Option<LockMode>,
     /// The branch that pull requests come from; `larder/lock` by default. It belongs to larder alone.
-    #[serde(default)]
     pub branch: Option<Located<String>>,
-}
-
-/// By what lock changes get into the tracked branch.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum LockMode {
-    /// A push to the branch itself.
-    Commit,
-    /// A pull request that a person merges.
-    Branch,
 }
 
 /// What may be deleted.
@@ -180,7 +142,6 @@ pub struct Prune {
     #[schemars(schema_with = "number_or_text")]
     pub budget: Option<Located<String>>,
     /// Removals that are wanted, whatever the budget says: `tenant/name`, or `tenant/*`.
-    #[serde(default)]
     pub confirmed: Option<Vec<Located<String>>>,
 }
 
@@ -189,7 +150,6 @@ pub struct Prune {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Lints {
     /// Lints that are not told of anything.
-    #[serde(default)]
     pub allow: Option<Vec<Lint>>,
 }
 
@@ -198,9 +158,7 @@ pub struct Lints {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Helpers {
     /// Has a static `/bin/busybox`; `docker.io/library/busybox:1.37.0-musl` by default.
-    #[serde(default)]
     pub hold: Option<Located<String>>,
     /// Sleeps for ever; `registry.k8s.io/pause:3.10` by default.
-    #[serde(default)]
     pub pause: Option<Located<String>>,
 }

@@ -57,7 +57,7 @@ fn tenant(check: &mut Check<'_>, file: file::Tenant, pools: &BTreeMap<String, Pl
             .pools
             .map(|list| some(check, &list, "pools").iter().filter_map(|name| pool_name(check, name, pools)).collect()),
         pools_only,
-        strategies: file.strategies.map(|list| some(check, &list, "strategies").iter().map(|&s| s.into()).collect()),
+        strategies: file.strategies.map(|list| some(check, &list, "strategies").iter().copied().collect()),
         max_images: file.max_images.map(|most| above_zero(check, &most)),
         max_size: check.read(file.max_size.as_ref(), values::quantity).map(|bytes| bytes as u64),
     };

@@ -31,16 +31,14 @@ impl Kind {
 #[derive(Debug, Deserialize)]
 pub struct Header {
     /// `apiVersion`.
-    #[serde(default, rename = "apiVersion")]
+    #[serde(rename = "apiVersion")]
     pub api_version: Option<Located<String>>,
     /// `kind`.
-    #[serde(default)]
     pub kind: Option<Located<String>>,
     /// What only a Submarine environment has.
-    #[serde(default, rename = "dockerImage")]
+    #[serde(rename = "dockerImage")]
     pub docker_image: Option<IgnoredAny>,
     /// What SOPS adds to the files that it encrypts.
-    #[serde(default)]
     pub sops: Option<IgnoredAny>,
 }
 

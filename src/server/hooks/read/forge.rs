@@ -11,7 +11,6 @@ struct Push {
     #[serde(rename = "ref")]
     reference: String,
     /// Where it is now; zeros when it is gone.
-    #[serde(default)]
     after: Option<String>,
 }
 
@@ -48,26 +47,20 @@ struct GitHubPackage {
 #[derive(Deserialize)]
 struct GitHubPackagePart {
     name: String,
-    #[serde(default)]
     namespace: Option<String>,
-    #[serde(default)]
     package_type: Option<String>,
-    #[serde(default)]
     package_version: Option<PackageVersion>,
 }
 
 #[derive(Deserialize)]
 struct PackageVersion {
     /// `ghcr.io/owner/name:tag`; with no tag, or a digest, where the version has none.
-    #[serde(default)]
     package_url: Option<String>,
-    #[serde(default)]
     container_metadata: Option<ContainerMetadata>,
 }
 
 #[derive(Deserialize)]
 struct ContainerMetadata {
-    #[serde(default)]
     tag: Option<ContainerTag>,
 }
 
@@ -148,9 +141,7 @@ impl GiteaPackage {
 pub(super) fn gitlab(json: &[u8]) -> Result<Message, Malformed> {
     #[derive(Deserialize)]
     struct Kind {
-        #[serde(default)]
         event_name: Option<String>,
-        #[serde(default)]
         object_kind: Option<String>,
     }
     let kind: Kind = serde_json::from_slice(json)?;

@@ -21,16 +21,13 @@ use crate::stages::source::{
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Auth {
     /// `secret`; `password` is refused.
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     pub kind: Option<Located<AuthType>>,
     /// A Secret of the tenant's namespace with registry credentials.
-    #[serde(default)]
     pub secret: Option<Located<String>>,
     /// Refused, like the password that it comes with.
-    #[serde(default)]
     pub username: Option<Located<String>>,
     /// Refused: credentials must not be committed to Git.
-    #[serde(default)]
     pub password: Option<Located<String>>,
     /// Not used.
     #[serde(default)]

@@ -29,7 +29,6 @@ pub struct JupyterImagePullerFile {
     #[schemars(extend("const" = "JupyterImagePuller"))]
     pub kind: Located<String>,
     /// Kubernetes' metadata.
-    #[serde(default)]
     pub metadata: Option<Metadata>,
     /// The images and the nodes.
     pub spec: PullerSpec,
@@ -49,7 +48,6 @@ pub struct Metadata {
     #[expect(dead_code, reason = "documents a field that is not used")]
     pub name: IgnoredAny,
     /// If it is there, the namespace of the tenant.
-    #[serde(default)]
     pub namespace: Option<Located<String>>,
 }
 
@@ -62,7 +60,6 @@ pub struct PullerSpec {
     #[schemars(extend("minItems" = 1))]
     pub images: Located<Vec<PullerImage>>,
     /// Labels that a node must have; an empty one means every Linux node.
-    #[serde(default)]
     pub node_selector: Option<Entries<Located<String>>>,
     /// Hours between two looks at the registry, as a text or a number: `'2'`, `0.5`.
     #[serde(default)]
@@ -80,6 +77,5 @@ pub struct PullerImage {
     /// What to pull: `host/path:tag`.
     pub image: Located<String>,
     /// Credentials.
-    #[serde(default)]
     pub auth: Option<Auth>,
 }

@@ -16,10 +16,8 @@ pub struct SubmarineFile {
     /// What to pull: `host/path:tag`.
     pub docker_image: Located<String>,
     /// Credentials.
-    #[serde(default)]
     pub docker_auth_spec: Option<Auth>,
     /// A sentence for menus.
-    #[serde(default)]
     pub description: Option<Located<String>>,
     /// Conda's and pip's packages; not used: images are pulled, not built.
     #[serde(default)]

@@ -4,20 +4,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::stages::source::located::{Entries, Located, Place, number_or_text};
+use crate::{
+    model::environment::Strategy,
+    stages::source::located::{Entries, Located, Place, number_or_text},
+};
 
 /// A set of nodes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Placement {
     /// Labels that a node must have.
-    #[serde(default)]
     pub node_selector: Option<Entries<Located<String>>>,
     /// Taints that are tolerated.
-    #[serde(default)]
     pub tolerations: Option<Vec<Located<Toleration>>>,
     /// A Kubernetes `core/v1` Affinity.
-    #[serde(default)]
     pub affinity: Option<Located<Value>>,
 }
 
@@ -37,19 +37,14 @@ impl Placement {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Toleration {
     /// The taint's key; none with operator `Exists` tolerates every taint.
-    #[serde(default)]
     pub key: Option<Located<String>>,
     /// `Equal` (the default) or `Exists`.
-    #[serde(default)]
     pub operator: Option<Operator>,
     /// The taint's value.
-    #[serde(default)]
     pub value: Option<Located<String>>,
     /// The taint's effect; none matches all.
-    #[serde(default)]
     pub effect: Option<Effect>,
     /// Seconds that a `NoExecute` taint is tolerated.
-    #[serde(default)]
     pub toleration_seconds: Option<Located<i64>>,
 }
 
@@ -99,38 +94,13 @@ impl Effect {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Puller {
     /// The shape of the DaemonSet; `containers` by default.
-    #[serde(default)]
     pub strategy: Option<Located<Strategy>>,
     /// `maxUnavailable` of the DaemonSet's update: a number of pods, or a percentage; `10%` by default.
     #[serde(default)]
     #[schemars(schema_with = "number_or_text")]
     pub max_unavailable: Option<Located<String>>,
     /// Former digests of each image that the nodes keep holding; 0 by default.
-    #[serde(default)]
     pub retain: Option<Located<u32>>,
     /// After this long without full coverage an environment is degraded; `30m` by default.
-    #[serde(default)]
     pub deadline: Option<Located<String>>,
-}
-
-/// The shape of a puller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Strategy {
-    /// Each image is a container that runs a helper.
-    Containers,
-    /// Each image is an init container that runs `/bin/sh`.
-    InitContainers,
-    /// Each image is a volume; needs Kubernetes 1.35.
-    ImageVolumes,
-}
-
-impl From<Strategy> for crate::model::environment::Strategy {
-    fn from(strategy: Strategy) -> Self {
-        match strategy {
-            Strategy::Containers => Self::Containers,
-            Strategy::InitContainers => Self::InitContainers,
-            Strategy::ImageVolumes => Self::ImageVolumes,
-        }
-    }
 }
