@@ -1,6 +1,11 @@
 //! `larder lock`: resolves references and writes the lockfiles of a folder, before a commit.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    time::Duration,
+};
 
 use clap::Args;
 use serde::Serialize;
@@ -12,17 +17,19 @@ use crate::{
     model::{
         failure::{Category, Failure, Problem},
         lock::{HoldChange, Lock as ModelLock, LockChange, Move},
+        name::EnvironmentId,
         resolution::{self, Resolution},
     },
     pipeline::{ask_past, today},
     stages::{
-        load::Environments,
+        load::{self, Environments},
         lock::{
             self, Inputs, holds,
             past::{self, Past, Questions},
             verdict::{Guards, History, Steadiness},
         },
         resolve::{self, Refresh},
+        review,
     },
 };
 
@@ -32,6 +39,7 @@ use crate::{
   larder lock                  resolve everything and write lock/
   larder lock --missing        resolve only what is not locked yet
   larder lock --check          say what would move, write nothing
+  larder lock --check --changed-from origin/main   the same for what a branch changes, as a required check
   larder lock --accept-earlier go back to former digests, too, where registries say so
 
 Pull secrets are read from the cluster when there is a kubeconfig; otherwise --registry-config serves.
@@ -40,6 +48,10 @@ pub struct Lock {
     /// Say what would move and write nothing.
     #[arg(long)]
     check: bool,
+    /// Check only environments that differ from this revision: by their file, their lockfile or how their images are
+    /// asked for.
+    #[arg(long, value_name = "REV", requires = "check")]
+    changed_from: Option<String>,
     /// Resolve only images that have no lock entry, or another reference in it.
     #[arg(long)]
     missing: bool,
@@ -79,15 +91,22 @@ impl Lock {
         let settings = &environments.settings;
         let refresh = if self.missing { Refresh::Missing } else { Refresh::All };
         let due = BTreeMap::new();
+        let checked = self.checked(&environments).await?;
         let in_force = holds::in_force(&environments.environments, &environments.lock, today());
-        let wanted = resolve::wanted(&environments.environments, settings, &in_force, &due, Duration::ZERO, refresh);
+        let asked = environments.environments.iter().filter(|(id, _)| checked.contains(id));
+        let asked = asked.map(|(id, environment)| (id.clone(), environment.clone())).collect();
+        let wanted = resolve::wanted(&asked, settings, &in_force, &due, Duration::ZERO, refresh);
         let resolution = session::resolve(wanted, settings, &self.target, &self.registry).await?;
         let mut change = self.relock(&environments, &resolution).await;
         lock::warn(&environments.environments, settings, &resolution::warnings(&resolution), &mut change);
+        change.retain(&checked);
         if let (Some(root), false) = (&source.root, self.check) {
             write(root, &change)?;
         }
-        let mut exit = session::report_broken(printer, &environments, &[]);
+        let mut exit = match checked.is_empty() {
+            true => Exit::Success,
+            false => session::report_broken(printer, &environments, &checked.into_iter().collect::<Vec<_>>()),
+        };
         let problems: Vec<&Problem> = change.problems.values().flatten().collect();
         if !problems.is_empty() {
             exit = Exit::Failure;
@@ -118,6 +137,16 @@ impl Lock {
 }
 
 impl Lock {
+    /// The environments that are checked or locked.
+    async fn checked(&self, environments: &Environments) -> Result<BTreeSet<EnvironmentId>, CliError> {
+        let Some(revision) = &self.changed_from else {
+            return Ok(environments.environments.keys().chain(environments.lock.keys()).cloned().collect());
+        };
+        let former = session::source_at(&self.source, revision).await?;
+        // Where `larder.yaml` could not be read, no environment is known to be the same.
+        Ok(review::differing(load::load(&former.snapshot).ok().as_ref(), environments))
+    }
+
     /// The new lock. Where the folder is in a Git repository, its history tells what a person took back.
     async fn relock(&self, environments: &Environments, resolution: &Resolution) -> LockChange {
         let Environments { environments: files, settings, lock: old, .. } = environments;

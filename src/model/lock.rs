@@ -1,6 +1,6 @@
 //! The lock: for each image of each environment the digest that the nodes must hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use serde::Serialize;
@@ -112,6 +112,18 @@ pub struct LockChange {
     pub problems: BTreeMap<EnvironmentId, Vec<Problem>>,
     /// Environments that are gone from Git, but whose lockfiles stay because the budget does not allow their removal.
     pub blocked: Option<Blocked>,
+}
+
+impl LockChange {
+    /// Leaves out what is written and said about all other environments.
+    pub fn retain(&mut self, environments: &BTreeSet<EnvironmentId>) {
+        let paths: BTreeSet<String> = environments.iter().map(EnvironmentId::lock_path).collect();
+        self.files.retain(|path, _| paths.contains(path));
+        self.moves.retain(|moved| environments.contains(&moved.environment));
+        self.holds.retain(|hold| environments.contains(&hold.environment));
+        self.waiting.retain(|waiting| environments.contains(&waiting.environment));
+        self.problems.retain(|id, _| environments.contains(id));
+    }
 }
 
 /// One image's change.

@@ -13,7 +13,10 @@ pub mod text;
 
 use std::collections::BTreeMap;
 
-pub use self::side::{Registries, Side, questions};
+pub use self::{
+    environments::differing,
+    side::{Registries, Side, questions},
+};
 
 use crate::model::{
     batch::failed,

@@ -1,4 +1,5 @@
-//! `larder plan`, `apply` and `status` against directories, the program itself, with a real registry where one is asked.
+//! `larder plan`, `apply`, `status` and `lock --check` against directories, the program itself, with a real registry where one is
+//! asked.
 
 use std::{fs, process::Command};
 
@@ -6,7 +7,7 @@ use larder::cli::json;
 use serde_json::Value;
 
 use crate::{
-    registry::peer::{Registry, push},
+    registry::peer::{Registry, push, retag},
     validate::{World, environment},
 };
 
@@ -88,6 +89,50 @@ async fn a_changed_tag_is_planned_with_its_digest_and_one_that_is_not_there_fail
     assert!(out.contains("1 image not resolved") && out.contains("app:99 (not resolved)"), "{out}");
     let (code, out, _) = world.larder(&["plan", "--from", "HEAD", "--resolve", "--output", "markdown"]);
     assert!(code == 1 && out.contains("not resolved") && out.contains("1 problem"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_check_of_a_change_asks_about_nothing_else() {
+    let registry = Registry::open();
+    let world = locked(&registry).await;
+    let host = registry.host();
+    let check = |more: &[&str]| world.larder(&[&["lock", "--check"], more].concat());
+    let changed = |more: &[&str]| check(&[&["--changed-from", "HEAD"], more].concat());
+    let is = |(code, out, err): (i32, String, String), expected: i32, last: &str| {
+        assert_eq!((code, out.lines().last()), (expected, Some(last)), "{out}{err}");
+        out
+    };
+
+    // A tag that moves is nothing that the change does.
+    push(&registry, "app", "2").await;
+    retag(&registry, "app", "2", "1").await;
+    is(check(&[]), 2, "2 images move, 2 lockfiles would be written");
+    is(changed(&[]), 0, "0 images move, 0 lockfiles would be written");
+
+    // Of an environment that changes, what is not locked is.
+    world.write("environments/t/a.yaml", &environment(&format!("{host}/app:2")));
+    let out = is(changed(&[]), 2, "1 images move, 1 lockfiles would be written");
+    assert!(out.contains("t/a") && !out.contains("t/b"), "{out}");
+    assert_eq!(world.larder(&["lock", "--missing"]).0, 0);
+    is(changed(&["--missing"]), 0, "0 images move, 0 lockfiles would be written");
+    world.write("environments/t/a.yaml", &environment(&format!("{host}/app:99")));
+    let (code, _, err) = changed(&[]);
+    assert!(code == 1 && err.contains("app:99"), "{err}");
+    world.git(&["checkout", "-q", "--", "."]);
+
+    // A lockfile whose environment goes has to go with it.
+    fs::remove_file(world.path("environments/t/b.yaml")).unwrap();
+    is(changed(&[]), 2, "1 images move, 1 lockfiles would be written");
+
+    // What was broken before is not the change's fault; what it breaks is.
+    world.write("environments/t/b.yaml", "kind: Environment\n");
+    let (code, _, err) = changed(&[]);
+    assert!(code == 1 && err.contains("environments/t/b.yaml"), "{err}");
+    world.commit();
+    is(changed(&[]), 0, "0 images move, 0 lockfiles would be written");
+
+    assert!(world.larder(&["lock", "--changed-from", "HEAD"]).2.contains("--check"));
+    assert_eq!(check(&["--changed-from", "nowhere"]).0, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use crate::{
         plan::Blocked,
         settings::Settings,
     },
-    stages::budget,
+    stages::{budget, load::Environments, resolve},
 };
 
 pub(super) fn changes(from: Option<&Side>, to: &Side) -> Vec<EnvironmentChange> {
@@ -51,6 +51,25 @@ pub(super) fn blocked(from: Option<&Side>, to: &Side) -> Option<Blocked> {
     let present: BTreeSet<EnvironmentId> = to.environments.environments.keys().cloned().collect();
     let removed = existing.difference(&present).cloned().collect();
     budget::decide_beside(&existing, &removed, &present, &to.environments.settings.prune).err().map(|blocked| *blocked)
+}
+
+/// The environments whose file or lockfile differs, or whose registries are asked in another way; all of them where the
+/// earlier files are not known.
+pub fn differing(from: Option<&Environments>, to: &Environments) -> BTreeSet<EnvironmentId> {
+    let lookups = |side: &Environments, environment: &Environment| -> Vec<_> {
+        environment.images.iter().map(|image| resolve::key(environment, image, &side.settings)).collect()
+    };
+    let is_same = |from: &Environments, id: &EnvironmentId| {
+        let (before, after) = (from.environments.get(id), to.environments.get(id));
+        let is_asked_alike = match (before, after) {
+            (Some(Ok(before)), Some(Ok(after))) => lookups(from, before) == lookups(to, after),
+            _ => true,
+        };
+        before == after && from.lock.get(id) == to.lock.get(id) && is_asked_alike
+    };
+    let sides = from.into_iter().chain([to]);
+    let all = sides.flat_map(|side| side.environments.keys().chain(side.lock.keys()));
+    all.filter(|id| from.is_none_or(|from| !is_same(from, id))).cloned().collect()
 }
 
 pub(super) fn ids(from: Option<&Side>, to: &Side) -> BTreeSet<EnvironmentId> {
