@@ -167,7 +167,6 @@ mod tests {
 
     #[test]
     fn registries_have_one_name() {
-        // B37, B38
         let cases = [
             ("docker.io", Some("docker.io")),
             ("https://docker.io", Some("docker.io")),

@@ -113,7 +113,7 @@ fn the_schemas_refuse_what_larder_refuses() {
         "missing-image",
         "missing-kind",
         "other-kind",
-        "c18-unknown",
+        "unknown",
         "strategy",
         "name",
         "effect",

@@ -167,3 +167,27 @@ fn the_tests_of_the_cases_exist() {
         .collect();
     complain_about("a test that tests/cases/README.md names", &missing);
 }
+
+/// Comments state the fact or link the public issue or specification: the number of a case in a private collection, such as a
+/// letter with two digits, tells a reader nothing.
+#[test]
+fn comments_name_no_private_numbers() {
+    let is_number = |word: &str| {
+        let digits = word.strip_prefix(|c: char| matches!(c, 'A'..='F' | 'T' | 'R')).unwrap_or_default();
+        let digits = digits.strip_suffix(|c: char| matches!(c, 'a'..='e')).unwrap_or(digits);
+        matches!(digits.len(), 1 | 2) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let mut offenders = Vec::new();
+    for (path, text) in ["src", "tests"].into_iter().flat_map(rust_files) {
+        for (number, line) in text.lines().enumerate() {
+            // What stands in quotes is a name of the code's own.
+            let Some((_, comment)) = line.split_once("// ").or_else(|| line.split_once("/// ")) else { continue };
+            let prose: String = comment.split('`').step_by(2).collect();
+            let mut words = prose.split(|c: char| !c.is_alphanumeric() && c != '+');
+            if let Some(word) = words.find(|word| is_number(word)) {
+                offenders.push(format!("{}:{}: {word}", path.display(), number + 1));
+            }
+        }
+    }
+    complain_about("a comment states the fact or links the public source", &offenders);
+}

@@ -129,7 +129,6 @@ mod tests {
 
     #[tokio::test]
     async fn an_overloaded_server_is_asked_again() {
-        // D17
         use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
 
         let server = MockServer::start().await;

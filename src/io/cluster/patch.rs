@@ -157,7 +157,6 @@ mod tests {
 
     #[test]
     fn a_conflict_names_manager_and_field() {
-        // T20
         let id = ObjectId { kind: Kind::DaemonSet, namespace: "a".to_owned(), name: "b".to_owned() };
         let status = status(&[
             ("conflict with \"alice\"", ".spec.template.spec.containers[name=\"c\"].image"),

@@ -147,7 +147,7 @@ mod tests {
             (
                 json!({"code": 422, "reason": "Invalid", "message": "DaemonSet.apps \"b\" is invalid", "details":
                     {"causes": [{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "spec.selector"}]}}),
-                "its selector is another one", // D6
+                "its selector is another one",
                 "kubectl --namespace a delete daemonset b",
             ),
             (
@@ -164,14 +164,14 @@ mod tests {
             ),
             (
                 json!({"code": 403, "message": "admission webhook \"policy.example.com\" denied the request: no images of team x"}),
-                "admission webhook \"policy.example.com\" denied the request: no images of team x", // D23
+                "admission webhook \"policy.example.com\" denied the request: no images of team x",
                 "policy",
             ),
             (
                 json!({"code": 429, "message": "storage is (re)initializing"}),
                 "storage is (re)initializing",
                 "the next pass",
-            ), // D17
+            ),
             (json!({"code": 401, "message": "Unauthorized"}), "does not know who this is", "kubeconfig"),
             (json!({"code": 500, "message": "etcd: boom"}), "etcd: boom (500)", "log"),
         ];

@@ -67,7 +67,6 @@ mod tests {
 
     #[test]
     fn waits_as_asked_with_jitter_and_a_bound() {
-        // D17
         let seconds = |sent, asked, random| delay(sent, asked, random).as_secs_f64();
         assert_eq!(seconds(0, Some(3), 0.0), 3.0);
         assert_eq!(seconds(0, Some(3), 1.0), 4.5);

@@ -175,7 +175,6 @@ mod tests {
 
     #[test]
     fn dangerous_addresses_are_refused() {
-        // E13, E17
         for text in [
             "",
             " ",

@@ -365,7 +365,7 @@ impl PushError {
     }
 }
 
-/// Whether a refusal is about missing signatures (GitHub's GH006, GitLab's push rules, Gitea's protected branches). E5
+/// Whether a refusal is about missing signatures (GitHub's GH006, GitLab's push rules, Gitea's protected branches).
 fn is_signature(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     ["verified signature", "must be signed", "unsigned commit", "unverified commit", "not signed", "is unsigned"]

@@ -95,7 +95,7 @@ pub(super) fn peeled(options: &Options, address: &Address, id: CommitId) -> Resu
 const WITHOUT_LARGE: &str = "blob:limit=1048577";
 
 /// Does something with the cache that needs the tree of `commit`. If the cache turns out to be damaged, or an earlier
-/// fetch has left something out, all is fetched anew, once (T24a); what is not there then was too large.
+/// fetch has left something out, all is fetched anew, once; what is not there then was too large.
 pub(super) fn with_tree<T>(
     options: &Options,
     address: &Address,
@@ -121,7 +121,7 @@ fn cached(options: &Options, address: &Address, commit: CommitId) -> Result<Cach
     }
     match receive(options, address, &cache, commit) {
         Ok(()) => Ok(cache),
-        // Nothing known here may help or hinder: once more from nothing. T24a
+        // Nothing known here may help or hinder: once more from nothing.
         Err(GitError::Corrupt { .. } | GitError::Remote { .. }) if !cache.commits().is_empty() => {
             let cache = cache.renew()?;
             receive(options, address, &cache, commit)?;
@@ -258,7 +258,7 @@ enum Failure {
 }
 
 /// What a pack comes over. A line that breaks is no fault of the pack's: what is here already is kept, and all the next
-/// request has to bring is the rest (E18).
+/// request has to bring is the rest.
 struct Line<'a> {
     inner: &'a mut dyn BufRead,
     broken: Option<String>,

@@ -46,7 +46,7 @@ pub(super) const HISTORY: Reach = ("history", 50_000);
 pub(super) const LATEST: Reach = ("latest", 64);
 
 /// What is not fetched with the commits of a history: files. Those of the environment repository follow, and all others
-/// may be large (T24e). A remote that cannot leave them out sends all.
+/// may be large. A remote that cannot leave them out sends all.
 const WITHOUT: &str = "blob:none";
 
 /// How many files are asked for at once.
@@ -108,7 +108,7 @@ fn repository(
         return Ok(cache.into_parts());
     }
     match bring(options, address, &cache, tip, depth, newest) {
-        // What is known here may be in the way; but not when it is the line that has failed (E18).
+        // What is known here may be in the way; but not when it is the line that has failed.
         Err(GitError::Corrupt { .. } | GitError::Remote { .. }) if newest.is_some() => {
             cache = cache.renew()?;
             bring(options, address, &cache, tip, depth, None)?;

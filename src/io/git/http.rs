@@ -24,7 +24,7 @@ use super::{
 };
 use crate::io::http::Way;
 
-/// How long an HTTP server may be silent, before its answer and within it. How long all takes is not bounded (E18).
+/// How long an HTTP server may be silent, before its answer and within it. How long all takes is not bounded.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The largest file of certificates or with a login, in bytes.

@@ -99,7 +99,7 @@ fn is_repository(folder: &Path) -> bool {
     folder.join(".git").exists() || (folder.join("HEAD").exists() && folder.join("objects").exists())
 }
 
-/// The extension of the repository that is the reason why it cannot be opened. E21
+/// The extension of the repository that is the reason why it cannot be opened.
 fn unsupported(folder: &Path) -> Option<String> {
     let config = [folder.join("config"), folder.join(".git/config")];
     let text = config.iter().find_map(|file| fs::read_to_string(file).ok())?.to_ascii_lowercase();

@@ -196,7 +196,7 @@ pub(super) fn talk(
 const MAX_REPORT: u64 = 64 * 1024;
 const MAX_WORDS: usize = 16 * 1024;
 
-/// Looks whether the branch really is where the report says. E3, T7
+/// Looks whether the branch really is where the report says.
 fn confirm(
     options: &Options,
     address: &Address,

@@ -97,7 +97,6 @@ mod tests {
 
     #[test]
     fn no_form_of_a_secret_survives() {
-        // E13
         let redactor = Redactor::new("u", "s3cr@t'x");
         for text in [
             "failed: https://u:s3cr%40t%27x@git.example.com/x.git",

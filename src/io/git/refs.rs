@@ -20,7 +20,7 @@ pub(super) struct Found {
     pub(super) branch: Option<String>,
 }
 
-/// Checks a branch's name and gives it in full, `refs/heads/…`; so a tag of the same name is never meant (E9).
+/// Checks a branch's name and gives it in full, `refs/heads/…`; so a tag of the same name is never meant.
 ///
 /// # Errors
 /// [`GitError::Branch`].
@@ -139,7 +139,6 @@ mod tests {
 
     #[test]
     fn a_branch_is_always_meant_as_a_branch() {
-        // E9
         for (given, expected) in [
             ("main", Some("refs/heads/main")),
             ("refs/heads/main", Some("refs/heads/main")),

@@ -48,7 +48,7 @@ pub(super) fn lines(mut bytes: &[u8]) -> Vec<String> {
     lines
 }
 
-/// Whether a rejection means that somebody else was faster (T5). `text` is the reason with the remote's other words.
+/// Whether a rejection means that somebody else was faster. `text` is the reason with the remote's other words.
 pub(super) fn is_race(text: &str) -> bool {
     const WORDS: [&str; 10] = [
         "non-fast-forward",
@@ -109,7 +109,6 @@ mod tests {
 
     #[test]
     fn a_race_is_no_refusal() {
-        // T5
         for text in [
             "non-fast-forward",
             "fetch first",

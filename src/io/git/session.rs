@@ -16,7 +16,7 @@ use super::{
 pub(super) const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
 
 /// How long it takes until what is refused with a login is tried once more. Forges need a moment to know a new token, and a
-/// mounted Secret a moment to hold it. T24c
+/// mounted Secret a moment to hold it.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A conversation after its handshake. Ends when it is dropped.
@@ -86,7 +86,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Only SHA-1 is read. E21
+    /// Only SHA-1 is read.
     fn check_format(&self) -> Result<(), GitError> {
         let format = self.handshake.capabilities.capability("object-format");
         match format.as_ref().and_then(gix_transport::client::capabilities::Capability::value).map(ToString::to_string)
@@ -166,7 +166,7 @@ impl Said for PushError {
 }
 
 /// Asks a remote something; and once more where it refuses the login (401, 403, or 404, as forges hide what one may not
-/// see): by then the file may hold another one. T24c
+/// see): by then the file may hold another one.
 ///
 /// # Errors
 /// Those of `ask`.

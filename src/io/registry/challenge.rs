@@ -148,7 +148,7 @@ mod tests {
     fn challenges() {
         const REALM: &str = "realm=\"https://auth.example.com/token\"";
         let cases: Vec<(Vec<String>, Result<Challenge, ChallengeError>)> = vec![
-            // B1 (!): two headers, and both in one
+            // two headers, and both in one
             (
                 vec!["Basic realm=\"r\"".into(), format!("Bearer {REALM},service=\"registry.example.com\"")],
                 bearer("registry.example.com", ""),
@@ -157,7 +157,6 @@ mod tests {
             (vec![format!("Basic realm=\"a, b\", Bearer {REALM},service=\"s\"")], bearer("s", "")),
             (vec![format!("Bearer {REALM},service=\"s\", Basic realm=\"a\"")], bearer("s", "")),
             (vec![format!("Negotiate, Bearer {REALM}")], bearer("", "")),
-            // B3
             (vec!["bearer REALM = https://auth.example.com/token , Service=\"s\"".into()], bearer("s", "")),
             (vec!["bEaReR realm=https://auth.example.com/token".into()], bearer("", "")),
             (vec![format!("Bearer  {REALM} ,  service =  \"s\"")], bearer("s", "")),
@@ -169,7 +168,7 @@ mod tests {
             (vec!["Bearer".into()], Err(ChallengeError::NoRealm)),
             (vec!["Bearer realm=\"\"".into()], Err(ChallengeError::NoRealm)),
             (vec!["Bearer service=\"s\"".into(), "Basic realm=\"r\"".into()], Ok(Challenge::Basic)),
-            // B4 (!), B5: no scope, and a scope of another kind
+            // no scope, and a scope of another kind
             (
                 vec![format!("Bearer {REALM},service=\"public.example.com\",scope=\"aws\"")],
                 bearer("public.example.com", "aws"),
@@ -178,7 +177,6 @@ mod tests {
                 vec![format!("Bearer {REALM},service=\"s\",scope=\"repository:team/app:pull,push\"")],
                 bearer("s", "repository:team/app:pull,push"),
             ),
-            // B6
             (
                 vec!["Basic realm=\"https://1.dkr.ecr.example.com/\",service=\"ecr.amazonaws.com\"".into()],
                 Ok(Challenge::Basic),

@@ -98,17 +98,16 @@ mod tests {
             .0
             .insert("plain.example.com:5000".to_owned(), RegistryOptions { plain_http: true, ..Default::default() });
         let cases: [(&str, &[&str]); 5] = [
-            // A9, B38: Docker Hub's API has a host of its own
+            // Docker Hub's API has a host of its own
             ("debian", &["https://registry-1.docker.io/v2/library/debian/manifests/x"]),
             ("registry.example.com/a/b", &["https://registry.example.com/v2/a/b/manifests/x"]),
             ("plain.example.com:5000/a", &["http://plain.example.com:5000/v2/a/manifests/x"]),
-            // A4: this machine is no exception
+            // this machine is no exception
             ("localhost/app:dev", &["https://localhost/v2/app/manifests/x"]),
             (
                 "quay.io/a/b",
                 &[
                     "http://127.0.0.1:5000/v2/quay.io/a/b/manifests/x",
-                    // B34
                     "https://mirror.example.com/v2/a/b/manifests/x?ns=quay.io",
                     "https://quay.io/v2/a/b/manifests/x",
                 ],

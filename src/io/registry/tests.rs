@@ -1,4 +1,4 @@
-//! The B cases of registries, against fake registries that answer as they were told (FX-1).
+//! The B cases of registries, against fake registries that answer as they were told.
 
 mod auth;
 mod digests;

@@ -243,7 +243,6 @@ mod tests {
 
     #[test]
     fn token_answers() {
-        // B10
         let cases = [
             (r#"{"access_token":"A"}"#, Some("A")),
             (r#"{"token":"T","access_token":"A"}"#, Some("T")),
@@ -267,7 +266,7 @@ mod tests {
 
     #[test]
     fn token_lives() {
-        // B11: never forever, never by another clock
+        // never forever, never by another clock
         let cases = [
             (r#"{"token":"T"}"#, 54),
             (r#"{"token":"T","expires_in":0}"#, 54),
@@ -287,7 +286,6 @@ mod tests {
 
     #[test]
     fn scopes_always_pull() {
-        // B4 (!), B5
         assert_eq!(scopes("", "team/app"), ["repository:team/app:pull"]);
         assert_eq!(scopes("aws", "team/app"), ["aws", "repository:team/app:pull"]);
         assert_eq!(scopes("repository:team/app:pull", "team/app"), ["repository:team/app:pull"]);

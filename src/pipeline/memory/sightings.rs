@@ -226,7 +226,6 @@ mod tests {
         (time.as_secs(), lags, instead_of.is_some())
     }
 
-    // T1
     #[test]
     fn an_answer_is_as_old_as_its_last_change() {
         let mut memory = Memory::default();
@@ -289,7 +288,7 @@ mod tests {
         assert_eq!(added(&memory, Resolution::new()), Resolution::new());
     }
 
-    // T10: who is released is asked about at once, and nobody else.
+    // Who is released is asked about at once, and nobody else.
     #[test]
     fn released_images_are_asked_about() {
         let environments = batch([environment("research/geo", &["a=quay.io/a:1"])]);

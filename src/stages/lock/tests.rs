@@ -58,7 +58,7 @@ fn a_new_environment_is_locked() {
     assert_eq!(lockfile::parse("lock/research/geo.yaml", bytes).unwrap(), *lockfile(&change.lock, "research/geo"));
 }
 
-// T2, T3, E1, E6: nothing new, no commit; both images stay in the file.
+// Nothing new, no commit; both images stay in the file.
 #[test]
 fn the_same_answers_change_nothing() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook"), &with(B, "r")])]);
@@ -71,7 +71,7 @@ fn the_same_answers_change_nothing() {
     }
 }
 
-// E6, AIU#170: an answer for one image does not drop the other.
+// An answer for one image does not drop the other.
 #[test]
 fn a_moved_image_leaves_the_others_in_the_file() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook"), &with(B, "r")])]);
@@ -83,7 +83,7 @@ fn a_moved_image_leaves_the_others_in_the_file() {
     assert_eq!(before.images[&name("r")], after.images[&name("r")]);
 }
 
-// B24: "as known" keeps media type and platforms.
+// "as known" keeps media type and platforms.
 #[test]
 fn an_answer_as_known_keeps_the_entry() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
@@ -160,7 +160,7 @@ fn another_tag_of_the_same_digest_is_a_move_without_a_former_digest() {
     assert_eq!((entry.reference.to_string(), entry.previous.len()), (A2.to_owned(), 0));
 }
 
-// T1, T16: two versions of larder that see an index's platforms differently do not undo each other's commits.
+// Two versions of larder that see an index's platforms differently do not undo each other's commits.
 #[test]
 fn the_same_digest_keeps_what_was_written_about_it() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
@@ -212,7 +212,7 @@ fn removed_images_stay_until_all_that_the_file_names_are_locked() {
     assert_eq!(moves(&change(&back, &old, &answered(A, "one"))), ["notebook one → -", "python - → one", "r two → -"]);
 }
 
-// T10: a held entry moves for nothing; a wish for another reference is said to be held.
+// A held entry moves for nothing; a wish for another reference is said to be held.
 #[test]
 fn a_held_entry_does_not_move() {
     let environments = batch([environment("research/geo", &[&with(A, "notebook")])]);
@@ -330,7 +330,7 @@ fn former_digests_are_kept_newest_first_without_repetition() {
     assert_eq!(former(&none.lock), []);
 }
 
-// T13, invariant 3: broken and suspended environments, and broken lockfiles, stay as they are.
+// Broken and suspended environments, and broken lockfiles, stay as they are.
 #[test]
 fn what_cannot_be_locked_is_left_alone() {
     let sound = environment("research/geo", &[&with(A, "notebook")]);

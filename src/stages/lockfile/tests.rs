@@ -55,7 +55,7 @@ fn a_lockfile_is_written_like_this() {
     assert_eq!(parse(PATH, &write(&empty)).unwrap(), empty);
 }
 
-// C13, T11: line ends and layout are not read as a change.
+// Line ends and layout are not read as a change.
 #[test]
 fn another_layout_means_the_same() {
     let crlf = CASE.replace('\n', "\r\n");
@@ -83,7 +83,7 @@ fn is_quoted(text: &str) -> bool {
         })
 }
 
-// C2, C3: what 1.1 or 1.2 readers would type comes back as the text that it was.
+// What 1.1 or 1.2 readers would type comes back as the text that it was.
 #[test]
 fn tags_and_names_stay_texts() {
     let tags = [

@@ -163,7 +163,6 @@ fn a_failed_owner_keeps_all_it_has_and_others_go_on() {
 
 #[test]
 fn environments_that_are_gone_are_budgeted_and_tenants_go_with_their_last() {
-    // T22a
     let all = [
         (Kind::ConfigMap, "e", "a/e"),
         (Kind::ConfigMap, "f", "a/f"),
@@ -206,7 +205,7 @@ fn environments_that_are_gone_are_budgeted_and_tenants_go_with_their_last() {
 
 #[test]
 fn a_renamed_environment_is_made_before_the_old_one_goes() {
-    // T22b: the object that both want stays, only its owner changes.
+    // The object that both want stays, only its owner changes.
     let manifests = wanted(&[manifest("a/new", Kind::ConfigMap, "shared"), manifest("a/new", Kind::ConfigMap, "own")]);
     let inventory = inventory(&[(Kind::ConfigMap, "shared", "a/old"), (Kind::ConfigMap, "old", "a/old")]);
     let verdicts = BTreeMap::from([
@@ -256,7 +255,7 @@ fn what_hangs_on_a_finalizer_is_said_until_it_is_gone_and_keeps_nothing_else() {
 
 #[test]
 fn what_is_being_deleted_already_is_no_removal_of_this_pass() {
-    // T22a: of four, two hang and the third goes; one is always within the budget.
+    // Of four, two hang and the third goes; one is always within the budget.
     let manifests = wanted(&[manifest("a/e", Kind::DaemonSet, "e")]);
     let mut inventory = inventory(&[
         (Kind::DaemonSet, "e", "a/e"),
@@ -387,7 +386,7 @@ fn live(data: &Value, digest: &str, owned: &Value) -> Value {
 
 #[test]
 fn the_dry_run_is_compared_with_what_is_live() {
-    // T17: never the text that was sent.
+    // Never the text that was sent.
     let manifest = manifest("a/e", Kind::ConfigMap, "one");
     let (data, other, owned) = (json!({"a": "1"}), json!({"a": "2"}), json!({"f:data": {"f:a": {}}}));
     let verdict = |before: Value, mut after: Value| {
@@ -439,7 +438,7 @@ fn a_new_object_is_shown_as_it_is_sent() {
 
 #[test]
 fn values_of_secrets_are_never_shown() {
-    // T18: masked after the dry run, and yet a change is seen.
+    // Masked after the dry run, and yet a change is seen.
     let secret = |value: &str| json!({"kind": "Secret", "data": {"k": value, "same": "cGFzc3dvcmQ="}, "stringData": {"k": value}});
     let manifest = Manifest { object: secret("canary-3").into(), ..manifest("a/e", Kind::ConfigMap, "one") };
     let changed = Comparison { live: Some(secret("canary-1")), applied: secret("canary-2") };

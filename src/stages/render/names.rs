@@ -125,7 +125,7 @@ mod tests {
         !text.is_empty() && text.len() <= 63 && text.chars().all(ok) && !text.starts_with('-') && !text.ends_with('-')
     }
 
-    // FX-5, D1, D2: valid, unique, stable.
+    // valid, unique, stable.
     #[test]
     fn environment_names_become_valid_unique_object_names() {
         let long = "a".repeat(63);
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(selector(DEFAULT_INSTANCE, &id("research/geo"), 0), "d7f06c3c3891cf91");
     }
 
-    // FX-5: "Py_R Geo.v2", 60 × "a"; D4: another instance has other names.
+    // "Py_R Geo.v2", 60 × "a"; another instance has other names.
     #[test]
     fn image_names_become_container_names() {
         for (name, start) in [("Py_R Geo.v2", "py-r-geo-v2-"), ("-a-", "a-"), ("ML", "ml-")] {
@@ -199,7 +199,7 @@ mod tests {
         assert_ne!(image(&imitation), former_image(&name, &one));
     }
 
-    // FX-5, labels: "1", "no", 64 characters, trailing "-".
+    // labels: "1", "no", 64 characters, trailing "-".
     #[test]
     fn label_values_are_recognised() {
         for good in ["1", "no", "a", "a-b_c.d"] {
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    // FX-5: "" and ".." never get here.
+    // "" and ".." never get here.
     #[test]
     fn names_that_are_none_do_not_parse() {
         for bad in ["", "..", ".", "a/b/c"] {

@@ -153,18 +153,15 @@ mod tests {
         let utf16be: Vec<u8> = "\u{feff}a: 1\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
         let bare: Vec<u8> = "a: 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let cases: [(&[u8], &str); 14] = [
-            // C9
             (b"\xef\xbb\xbf---\na: 1", "ok \"---\\na: 1\""),
             (b"---\n\xef\xbb\xbf# c", "f.yaml:2:1: the file contains an invisible byte order mark"),
             ("é: a\u{feff}b".as_bytes(), "f.yaml:1:5: the file contains an invisible byte order mark"),
             (&utf16le, "f.yaml: the file is UTF-16 text"),
             (&utf16be, "f.yaml: the file is UTF-16 text"),
             (&bare, "f.yaml: the file is UTF-16 text"),
-            // C15
             (b"\0GITCRYPT\0\x9f\x12", "f.yaml: the file is encrypted by git-crypt"),
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "f.yaml: the file is a Git LFS pointer"),
             (b"a: 1\nb: \xff\xfe", "f.yaml:2:4: the file is not UTF-8 text"),
-            // C10
             (b"a: 1\rb: 2\n", "f.yaml:1:5: the file contains a carriage return without a line feed"),
             (b"a: \x07\n", "f.yaml:1:4: the file contains a control character (U+0007)"),
             (b"a: 1\n\0\n", "f.yaml:2:1: the file contains a control character (U+0000)"),
@@ -179,12 +176,10 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_named() {
-        // C14
         let link = message(&Entry::Link("../../../var/run/secrets/token".to_owned()));
         assert!(link.starts_with("f.yaml: the symbolic link to `../../../var/run/secrets/token` is not followed"));
         assert!(message(&Entry::Submodule).starts_with("f.yaml: this is a Git submodule"));
         assert!(message(&Entry::TooLarge(5_000_000)).contains("5000000 bytes"));
-        // C18
         assert!(message(&Entry::File(vec![b'x'; 5_000_000].into())).contains("5000000 bytes"));
     }
 }

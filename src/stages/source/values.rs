@@ -351,7 +351,6 @@ mod tests {
         ] {
             assert_eq!(label_key(text).is_ok(), ok, "{text}");
         }
-        // FX-5
         for (text, ok) in [
             ("1", true),
             ("no", true),

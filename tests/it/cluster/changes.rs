@@ -13,7 +13,7 @@ use super::world::{World, manifests, pass, planned};
 
 #[tokio::test]
 async fn the_second_pass_writes_nothing() {
-    // D10: cpu 1000m, memory 1024Mi and 0.5G, `env: []`, `tolerations: null`; also after a restart.
+    // Cpu 1000m, memory 1024Mi and 0.5G, `env: []`, `tolerations: null`; also after a restart.
     let world = World::new("second").await;
     let wanted = manifests(vec![
         world.config_map("team", "records", "a\nb\n"),
@@ -48,7 +48,6 @@ async fn the_second_pass_writes_nothing() {
 
 #[tokio::test]
 async fn an_init_container_is_renamed() {
-    // D12
     let world = World::new("rename").await;
     world.good_pass(&manifests(vec![world.daemon_set("team/env", "puller", "old", "busybox:1")])).await;
     let wanted = manifests(vec![world.daemon_set("team/env", "puller", "new", "busybox:1")]);

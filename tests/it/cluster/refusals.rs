@@ -13,7 +13,7 @@ use super::world::{World, manifests};
 
 #[tokio::test]
 async fn foreign_objects_are_left_alone() {
-    // D4; a merge would go through without a conflict, since no field is the same.
+    // A merge would go through without a conflict, since no field is the same.
     let world = World::new("foreign").await;
     world.kubectl(&["create", "configmap", "records", "--from-literal=theirs=1"]);
     world.kubectl(&["create", "configmap", "equal", "--from-literal=images.list=a"]);
@@ -36,7 +36,6 @@ async fn foreign_objects_are_left_alone() {
 
 #[tokio::test]
 async fn a_field_that_somebody_else_applies_is_a_conflict() {
-    // T20
     let world = World::new("conflict").await;
     let wanted = manifests(vec![
         world.daemon_set("team/env", "puller", "hold", "busybox:1"),
@@ -60,7 +59,6 @@ async fn a_field_that_somebody_else_applies_is_a_conflict() {
 
 #[tokio::test]
 async fn another_selector_is_a_problem_with_a_way_out() {
-    // D6, T19
     let world = World::new("selector").await;
     let wanted = world.daemon_set("team/env", "puller", "hold", "busybox:1");
     let mut live = serde_json::Value::clone(&wanted.object);
@@ -121,7 +119,7 @@ async fn only_the_object_that_was_seen_is_deleted() {
 
 #[tokio::test]
 async fn a_policys_words_are_passed_on() {
-    // D23; T23: what could not be deleted stays in the inventory and is tried again.
+    // What could not be deleted stays in the inventory and is tried again.
     let world = World::new("policy").await;
     let wanted = manifests(vec![world.config_map("team/a", "one", "a\n"), world.config_map("team/b", "two", "a\n")]);
     world.good_pass(&wanted).await;

@@ -1,4 +1,4 @@
-//! A branch of a real Gitea that takes signed commits only. E5
+//! A branch of a real Gitea that takes signed commits only.
 
 use std::{fs, process::Command};
 

@@ -150,7 +150,6 @@ fn size(folder: &Path) -> u64 {
 
 #[test]
 fn a_gigabyte_of_history_costs_neither_memory_nor_disk() {
-    // T24a, T24e
     let world = world();
     world.git(&world.up(), &["config", "uploadpack.allowFilter", "true"]);
     assert!(size(&kept()) > 1_000_000_000);

@@ -24,7 +24,6 @@ fn ways(world: &World) -> Vec<(String, Server)> {
 
 #[test]
 fn a_tag_of_the_branchs_name_is_not_the_branch() {
-    // E9
     let world = World::new(&FILES);
     let first = world.rev("refs/heads/main");
     let second = world.commit(&[("larder.yaml", "two\n")], "second");
@@ -41,7 +40,6 @@ fn a_tag_of_the_branchs_name_is_not_the_branch() {
 
 #[test]
 fn the_default_branch_is_what_head_names() {
-    // E11
     let world = World::new(&FILES);
     let first = world.rev("refs/heads/main");
     world.git(&world.up(), &["branch", "-m", "main", "trunk"]);
@@ -77,7 +75,6 @@ fn the_default_branch_is_what_head_names() {
 
 #[test]
 fn an_empty_repository_is_no_error() {
-    // E12
     let world = World::empty();
     for (url, _server) in ways(&world) {
         for branch in [None, Some("main".to_owned())] {
@@ -90,7 +87,6 @@ fn an_empty_repository_is_no_error() {
 
 #[test]
 fn a_rewritten_branch_is_followed_and_never_undone() {
-    // E8, T24a
     let world = World::new(&FILES);
     let first = world.rev("refs/heads/main");
     for (url, _server) in ways(&world) {
@@ -124,7 +120,6 @@ fn a_commit_that_is_nowhere_is_gone() {
 
 #[test]
 fn packed_references_and_alternates_are_read() {
-    // E21
     let world = World::new(&FILES);
     world.git(&world.up(), &["pack-refs", "--all"]);
     let first = world.rev("refs/heads/main");
@@ -146,7 +141,6 @@ fn packed_references_and_alternates_are_read() {
 
 #[test]
 fn other_formats_are_named() {
-    // E21
     let world = World::empty();
     world.git(&world.root(), &["init", "-q", "--bare", "-b", "main", "--object-format=sha256", "s.git"]);
     let server = Server::start(&world, None);
@@ -186,7 +180,6 @@ fn nothing_there_is_said_plainly() {
 
 #[test]
 fn a_repository_of_another_user_is_read_and_its_hooks_explained() {
-    // E14
     let world = World::new(&FILES);
     world.hook("post-receive", "true");
     let mut repository = world.local();
@@ -215,7 +208,6 @@ const BARE: &str = "LARDER_TEST_BARE_WORLD";
 
 #[test]
 fn no_home_no_user_entry_and_a_read_only_place() {
-    // E19
     let world = World::new(&FILES);
     let server = Server::start(&world, None);
     let cache = world.root().join("cache");

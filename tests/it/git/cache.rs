@@ -20,7 +20,7 @@ fn packs(world: &World) -> Vec<u64> {
 
 #[test]
 fn only_what_is_new_comes_and_the_disk_does_not_fill() {
-    // E18, T24a: incremental, one commit deep for ever, bounded.
+    // incremental, one commit deep for ever, bounded.
     let noise: String = (0..20_000).map(|number| format!("{}\n", number * 7919 % 10_007)).collect();
     let world = World::new(&[("larder.yaml", "x\n"), ("README.md", &noise), ("lock/a/x.yaml", "0\n")]);
     let server = Server::start(&world, None);
@@ -49,7 +49,7 @@ fn only_what_is_new_comes_and_the_disk_does_not_fill() {
 
 #[test]
 fn a_line_that_breaks_costs_only_what_was_on_the_way() {
-    // E18: what is here stays here, and the next try brings the rest.
+    // What is here stays here, and the next try brings the rest.
     let noise: String = (0..20_000).map(|number| format!("{}\n", number * 7919 % 10_007)).collect();
     let world = World::new(&[("larder.yaml", "x\n"), ("README.md", &noise), ("lock/a/x.yaml", "0\n")]);
     let server = Server::start(&world, None);
@@ -126,7 +126,7 @@ fn a_damaged_cache_is_made_anew() {
 
 #[test]
 fn many_writers_all_get_through_and_nothing_is_lost() {
-    // E1, T4: each recomputes on the new tip after a lost race.
+    // Each recomputes on the new tip after a lost race.
     let world = World::new(&[("larder.yaml", "x\n")]);
     let server = Server::start(&world, None);
     std::thread::scope(|scope| {

@@ -18,7 +18,7 @@ pub const SETTINGS: &str = "apiVersion: larder.dev/v1alpha1\nkind: Settings\nspe
 pub const ENVIRONMENT: &str = "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  images:\n    - {name: \
                                busybox, image: \"busybox:1.37.0-musl\"}\n";
 
-/// larder with a cache in the world's folder.
+/// Larder with a cache in the world's folder.
 pub fn larder(world: &World, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
     command.args(arguments).arg("--cache-dir").arg(world.root().join("cache"));
@@ -39,7 +39,7 @@ impl Drop for Controller {
 
 #[test]
 fn a_fetch_may_take_longer_than_the_interval() {
-    // E18: it is waited for, and not begun anew.
+    // It is waited for, and not begun anew.
     let world = World::new(&[("larder.yaml", SETTINGS)]);
     let server = Server::start(&world, None);
     server.fault(Some(Fault::Slow(10)));
@@ -53,7 +53,6 @@ fn a_fetch_may_take_longer_than_the_interval() {
 
 #[test]
 fn a_refused_push_is_no_storm_and_a_new_tip_is_tried_at_once() {
-    // E4, T5
     let world = World::new(&[("larder.yaml", SETTINGS), ("environments/a/x.yaml", ENVIRONMENT)]);
     world.hook("pre-receive", "test -e allowed && exit 0; echo 'POLICY: not now' >&2; echo refused >>refusals; exit 1");
     let server = Server::start(&world, None);

@@ -77,7 +77,6 @@ impl Hosted {
 
 #[test]
 fn a_token_from_a_file_that_is_rotated() {
-    // E13, T24c
     let hosted = Hosted::new();
     let token = hosted.token("first");
     let mut repository = Repository::open(hosted.http()).unwrap();
@@ -109,7 +108,6 @@ fn a_token_from_a_file_that_is_rotated() {
 
 #[test]
 fn rules_and_hooks_of_the_forge_refuse_in_their_own_words() {
-    // E3, E4, T7
     let hosted = Hosted::new();
     hosted.token("bot");
     let mut repository = Repository::open(hosted.http()).unwrap();
@@ -144,7 +142,6 @@ fn rules_and_hooks_of_the_forge_refuse_in_their_own_words() {
 
 #[test]
 fn branches_come_move_and_go() {
-    // E8, E11, E12
     let hosted = Hosted::empty();
     hosted.token("bot");
     let unnamed = || {
@@ -185,7 +182,6 @@ fn branches_come_move_and_go() {
 
 #[test]
 fn over_its_own_ssh_server() {
-    // T24b
     let hosted = Hosted::new();
     let (root, port) = (hosted.world.root(), hosted.gitea.ssh_port());
     for name in ["key", "stranger"] {

@@ -114,7 +114,7 @@ fn a_folder_of_a_larger_repository_has_its_own_history() {
 
 #[test]
 fn of_a_remote_only_its_environments_and_locks_come() {
-    // T24e: with a server that can leave files out, and with one that cannot.
+    // With a server that can leave files out, and with one that cannot.
     let noise: String = (0..20_000).map(|number| format!("{}\n", number * 7919 % 10_007)).collect();
     let world = World::new(&[("lock/a/x.yaml", "1\n"), ("data.txt", &noise)]);
     world.commit(&[("lock/a/x.yaml", "2\n"), ("data.txt", &noise.replace('7', "8"))], "two");
@@ -156,7 +156,7 @@ fn of_a_remote_only_its_environments_and_locks_come() {
 
 #[test]
 fn former_commits_of_a_remote_are_whole() {
-    // T24e: also what a link leads to, and what a merge brought.
+    // Also what a link leads to, and what a merge brought.
     let world = World::new(&[("larder.yaml", "x\n"), ("shared/s.yaml", "1\n"), ("environments/a/x.yaml", "1\n")]);
     std::os::unix::fs::symlink("../../shared/s.yaml", world.work().join("environments/a/link.yaml")).unwrap();
     world.commit(&[("lock/a/x.yaml", "1\n")], "a link");

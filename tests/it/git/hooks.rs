@@ -21,7 +21,6 @@ fn refusal(result: Result<Pushed, PushError>) -> String {
 
 #[test]
 fn a_hooks_own_words_are_shown_without_its_escapes() {
-    // E4, T7
     let world = World::new(&FILES);
     world.hook("pre-receive", r"printf 'POLICY: need ticket \033[31mred\033[0m\007\n' >&2; exit 1");
     let server = Server::start(&world, None);
@@ -39,7 +38,7 @@ fn a_hooks_own_words_are_shown_without_its_escapes() {
 
 #[test]
 fn a_refusal_is_no_race_and_a_race_no_refusal() {
-    // T5: the hook refuses while its words speak of fetching.
+    // The hook refuses while its words speak of fetching.
     let world = World::new(&FILES);
     world.hook("update", "echo 'fetch first: cannot lock ref' >&2; exit 1");
     let server = Server::start(&world, None);
@@ -108,7 +107,6 @@ fn a_checked_out_branch_is_refused_by_git_itself() {
 
 #[test]
 fn rules_of_a_forge_get_a_hint_of_their_own() {
-    // E5
     let world = World::new(&FILES);
     for words in [
         "error: GH006: Protected branch update failed. Commits must have verified signatures.",

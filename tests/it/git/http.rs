@@ -55,7 +55,6 @@ fn the_whole_way_over_http() {
 
 #[test]
 fn credentials_come_from_a_file_and_never_show() {
-    // E13
     let world = World::new(&FILES);
     let server = Server::start(&world, Some("bot:s3cr@t"));
     let mut repository = Repository::open(with_password(&world, &server, "s3cr@t\n")).unwrap();
@@ -77,7 +76,6 @@ fn credentials_come_from_a_file_and_never_show() {
 
 #[test]
 fn a_missing_credential_fails_at_once() {
-    // E23
     let world = World::new(&FILES);
     let server = Server::start(&world, Some("bot:s3cr@t"));
     let mut repository = Repository::open(world.options(&server.url())).unwrap();
@@ -88,7 +86,7 @@ fn a_missing_credential_fails_at_once() {
 
 #[test]
 fn what_is_refused_once_is_asked_again_once() {
-    // T24c: forges take a moment to know a new token, and say 404 to hide what it might not see.
+    // Forges take a moment to know a new token, and say 404 to hide what it might not see.
     let world = World::new(&FILES);
     let server = Server::start(&world, Some("bot:s3cr@t"));
     let mut repository = Repository::open(with_password(&world, &server, "s3cr@t")).unwrap();
@@ -157,7 +155,6 @@ fn what_a_server_says_is_told_apart() {
 
 #[test]
 fn a_push_counts_only_when_the_branch_moved() {
-    // E3, T7, E20
     let world = World::new(&FILES);
     let server = Server::start(&world, None);
     let mut repository = Repository::open(world.options(&server.url())).unwrap();

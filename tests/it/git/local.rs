@@ -30,7 +30,7 @@ fn tip_files_and_a_lock_commit() {
     assert_eq!(who, "larder <larder@example.com> larder bot <bot@example.com> 1780000000 lock: test");
     world.git(&world.up(), &["fsck", "--strict"]);
 
-    // T3, E6: the same files again make no commit.
+    // The same files again make no commit.
     assert_eq!(push(&mut repository, second, &[("lock/a/x.yaml", "new\n"), ("lock/c.yaml", "")]), Ok(Pushed::Nothing));
     for _ in 0..100 {
         assert_eq!(push(&mut repository, second, &[("lock/a/x.yaml", "new\n")]), Ok(Pushed::Nothing));
@@ -43,7 +43,6 @@ fn tip_files_and_a_lock_commit() {
 
 #[test]
 fn the_later_of_two_writers_loses() {
-    // E1, T5
     let world = World::new(&FILES);
     let mut repository = world.local();
     let first = tip(&mut repository);

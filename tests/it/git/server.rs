@@ -211,7 +211,7 @@ fn backend(env: &[(&str, String)], body: &Bytes) -> Response<Body> {
     response
 }
 
-/// What a server answers that claims to have moved `main` (E3).
+/// What a server answers that claims to have moved `main`.
 fn lie() -> Vec<u8> {
     let line = |text: &str| format!("{:04x}{text}", text.len() + 4);
     let report = format!("{}{}0000", line("unpack ok\n"), line("ok refs/heads/main\n"));

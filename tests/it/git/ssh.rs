@@ -146,7 +146,6 @@ fn fingerprint(file: &Path) -> String {
 
 #[test]
 fn any_listed_key_will_do_and_an_unknown_one_is_named() {
-    // T24b
     let world = World::new(&FILES);
     let folder = world.root().join("ssh");
     fs::create_dir_all(&folder).unwrap();
@@ -200,7 +199,6 @@ fn any_listed_key_will_do_and_an_unknown_one_is_named() {
 
 #[test]
 fn a_key_that_is_not_allowed_or_not_readable_fails_at_once() {
-    // E23
     let world = World::new(&FILES);
     let sshd = Sshd::start(&world, "");
     let mut options = sshd.options(&world, &world.up());

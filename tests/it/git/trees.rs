@@ -49,7 +49,7 @@ fn object(world: &World, kind: &str, bytes: &[u8]) -> String {
 
 #[test]
 fn links_submodules_and_large_files() {
-    // E17; links as in C's cases
+    // links as in C's cases
     let world = World::new(&[("larder.yaml", "x\n"), ("shared/s.yaml", "shared\n"), ("environments/a/x.yaml", "x\n")]);
     let large = "x".repeat(1024 * 1024 + 1);
     let head = world.rev("refs/heads/main").to_string();
@@ -85,7 +85,7 @@ fn links_submodules_and_large_files() {
         ("sub", Entry::Submodule),
         ("executable.yaml", file("run\n")),
         ("large.yaml", Entry::TooLarge(1024 * 1024 + 1)),
-        // E16: a pointer is what it is; no filter runs.
+        // A pointer is what it is; no filter runs.
         ("lfs.yaml", file("version https://git-lfs.github.com/spec/v1\n")),
     ] {
         assert_eq!(snapshot.files.get(&format!("environments/{path}")), Some(&expected), "{path}");
@@ -132,7 +132,6 @@ fn a_folder_of_a_larger_repository() {
 
 #[test]
 fn names_that_no_honest_git_writes() {
-    // E21
     let world = World::new(&[("larder.yaml", "x\n")]);
     let blob = object(&world, "blob", b"evil\n");
     let raw: Vec<u8> = (0..20).map(|index| u8::from_str_radix(&blob[index * 2..index * 2 + 2], 16).unwrap()).collect();
@@ -247,7 +246,6 @@ fn a_commit_that_is_larger_than_memory_is_refused_by_its_size() {
 
 #[test]
 fn odd_names_of_peoples_files_do_not_stop_the_lock() {
-    // E21
     let world = World::new(&[("larder.yaml", "x\n"), ("lock/a/x.yaml", "old\n")]);
     let names = ["aux", "con.txt", "a:b", "GIT~1", "back\\slash", "trailing.", "\u{200c}.git"];
     commit_index(&world, &names.map(|name| ("100644", "x\n", name)));
@@ -270,7 +268,7 @@ fn noise(count: usize) -> String {
 
 #[test]
 fn large_files_stay_at_the_server() {
-    // E16, T24e: where the server can leave them out. Nothing that is read is missing for it.
+    // Where the server can leave them out. Nothing that is read is missing for it.
     let large = noise(1024 * 1024 + 1);
     let files =
         [("larder.yaml", "x\n"), ("data.bin", &large), ("environments/a.yaml", "a\n"), ("environments/l.yaml", &large)];
@@ -302,7 +300,7 @@ fn large_files_stay_at_the_server() {
 
 #[test]
 fn nobodys_filters_and_settings_change_a_byte() {
-    // E16, E21: attributes, line ends and locales are for work trees and people.
+    // attributes, line ends and locales are for work trees and people.
     let world = World::new(&[
         ("larder.yaml", "x\n"),
         (".gitattributes", "* text eol=crlf filter=evil\n"),

@@ -27,7 +27,7 @@ fn check(paths: &[&str], expected: &[(&str, &str)]) {
 #[test]
 fn the_path_is_the_identity() {
     check(&["t/good.yaml"], &[("t/good", "ok environments/t/good.yaml")]);
-    // T22b: a file that moves between these two stays the same environment.
+    // A file that moves between these two stays the same environment.
     check(&["top.yaml"], &[("default/top", "ok environments/top.yaml")]);
     check(&["default/top.yaml"], &[("default/top", "ok environments/default/top.yaml")]);
     check(&["README.md", "t/README.md", "t/.gitkeep", "t/data.jsonl", "t/yaml", ".gitkeep"], &[]);
@@ -35,7 +35,6 @@ fn the_path_is_the_identity() {
 
 #[test]
 fn names_may_be_odd() {
-    // FX-5
     let long = "a".repeat(64);
     for name in ["A_x", "a-x", "a.x", "-a-", "ünï", "ser--73506260", "üser", "123", "con", "a b", long.as_str()] {
         check(&[&format!("t/{name}.yaml")], &[(&format!("t/{name}"), "ok")]);
@@ -45,7 +44,6 @@ fn names_may_be_odd() {
 
 #[test]
 fn names_that_cannot_be_are_strays() {
-    // FX-5
     let long = "b".repeat(210);
     for (name, message) in [
         (" a", "holds ' '"),
@@ -93,7 +91,6 @@ fn one_identity_has_one_file() {
 
 #[test]
 fn case_alone_does_not_tell_environments_apart() {
-    // C12
     let expected =
         [("t/A", "differs from environments/t/a.yaml by case"), ("t/a", "differs from environments/t/A.yaml")];
     check(&["t/a.yaml", "t/A.yaml"], &expected);
@@ -102,7 +99,6 @@ fn case_alone_does_not_tell_environments_apart() {
 
 #[test]
 fn links_and_submodules_are_broken_and_not_removed() {
-    // C14
     let environments = load_entries([
         ("environments/t/a.yaml".to_owned(), Entry::Link("../../../etc/hostname".to_owned())),
         ("environments/t/b.yaml".to_owned(), Entry::Submodule),

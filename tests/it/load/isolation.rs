@@ -24,7 +24,6 @@ const BROKEN: [&[u8]; 12] = [
 
 #[test]
 fn breaking_one_environment_changes_nothing_for_another() {
-    // T13
     let other = ENVIRONMENT.replace("app:1", "app:2");
     let good = load_with([("environments/t/a.yaml", ENVIRONMENT), ("environments/t/b.yaml", &other)]);
     let b = "t/b".parse().unwrap();
@@ -56,7 +55,7 @@ fn what_all_share_stops_all() {
         files: files.iter().map(|(path, bytes)| ((*path).to_owned(), Entry::File((*bytes).into()))).collect(),
         ..Snapshot::default()
     };
-    // T22a: an empty source is no wish to remove everything.
+    // An empty source is no wish to remove everything.
     let failure = load(&Snapshot::default()).unwrap_err();
     assert!(failure.to_string().contains("there is no larder.yaml"), "{failure}");
     for broken in BROKEN {
@@ -70,7 +69,6 @@ fn what_all_share_stops_all() {
 
 #[test]
 fn a_broken_lockfile_is_a_failure_of_its_environment() {
-    // T13
     let found = load_with([
         ("environments/t/a.yaml", ENVIRONMENT),
         ("environments/t/b.yaml", ENVIRONMENT),

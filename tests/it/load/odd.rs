@@ -26,7 +26,6 @@ fn with(line: &str) -> String {
 
 #[test]
 fn line_ends_and_byte_order_marks_do_not_matter() {
-    // C9, C10
     assert_eq!(problem(ENVIRONMENT.replace('\n', "\r\n")), None);
     assert_eq!(problem(format!("\u{feff}{ENVIRONMENT}")), None);
     assert_eq!(problem(format!("\u{feff}---\r\n{ENVIRONMENT}")), None);
@@ -54,7 +53,6 @@ fn problems_are_few_and_the_rest_are_counted() {
 
 #[test]
 fn bombs_are_refused() {
-    // C6, C7, C18
     let rows: String =
         (1..10).map(|i| format!("  a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 9].join(","))).collect();
     let aliases = format!("spec:\n  a0: &a0 [{}]\n{rows}", ["x"; 9].join(","));

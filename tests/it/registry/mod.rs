@@ -90,7 +90,7 @@ async fn a_private_registry() {
         (image.manifest, "linux/amd64".to_owned())
     );
 
-    // The authority from a file; B35: without it the message names the cause and the host.
+    // The authority from a file; without it the message names the cause and the host.
     let file = one(host, trusting(CertificateAuthority::File(authority.file().display().to_string())));
     assert_eq!(resolve(&file, &tag, &good).await.unwrap().digest, image.index);
     let failure = resolve(&Registries::default(), &tag, &good).await.unwrap_err();
@@ -120,7 +120,7 @@ async fn a_private_registry() {
         assert!(failure.to_string().contains("does not exist"), "{failure}");
     }
 
-    // https where http is spoken, and the other way round.
+    // Https where http is spoken, and the other way round.
     let plain = one(host, RegistryOptions { plain_http: true, ..RegistryOptions::default() });
     let failure = resolve(&plain, &tag, &good).await.unwrap_err();
     assert!(failure.to_string().contains("HTTP request to an HTTPS server"), "{failure}");
@@ -173,7 +173,7 @@ async fn a_known_digest_costs_one_request() {
 
 #[tokio::test]
 async fn the_token_services_authority_is_its_own() {
-    // B35: the registry's authority says nothing about another host that it names
+    // the registry's authority says nothing about another host that it names
     use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
     let authority = Authority::new();
     let service = Registry::private(&authority);

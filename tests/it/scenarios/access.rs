@@ -26,7 +26,7 @@ fn served(name: &str) -> (World, PathBuf) {
     (world, folder)
 }
 
-/// larder on the repository at `host`, with its login.
+/// Larder on the repository at `host`, with its login.
 fn larder(world: &World, folder: &Path, host: &str, arguments: &[&str]) -> Command {
     let mut command = world.larder(arguments);
     command.args(["--repo", &format!("https://{host}/private/{}.git", world.id), "--git-username", "larder"]);
@@ -40,7 +40,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("no report ({error}): {log}"))
 }
 
-/// T24d: what a proxy is asked for is Git, whoever names it; neither the API server nor a registry of this machine.
+/// What a proxy is asked for is Git, whoever names it; neither the API server nor a registry of this machine.
 #[test]
 fn a_proxy_sees_git_and_never_the_api_server() {
     let (world, folder) = served("proxy");
@@ -79,7 +79,7 @@ fn a_proxy_sees_git_and_never_the_api_server() {
     assert!(proxy.asked().is_empty());
 }
 
-/// E4, E13: the password is in no log, report, status, event, commit, argument, environment or file of larder's, not even
+/// the password is in no log, report, status, event, commit, argument, environment or file of larder's, not even
 /// when the remote itself says it.
 #[test]
 fn a_password_shows_nowhere() {

@@ -89,7 +89,7 @@ fn a_folder_of_a_larger_repository_is_an_environment_repository() {
     assert_eq!(world.git(&["diff", "--name-only", "main~1", "main"]), "clusters/eu/lock/research/x.yaml");
 }
 
-/// T1, T5: two controllers on one repository, each with objects of its own, converge to one commit a real change.
+/// Two controllers on one repository, each with objects of its own, converge to one commit a real change.
 #[test]
 fn two_controllers_share_a_repository() {
     let world = World::new("shared", &["research"]);

@@ -68,7 +68,7 @@ fn ada(world: &World, arguments: &[&str]) -> String {
     String::from_utf8(run(&mut command).stdout).unwrap()
 }
 
-// T10: a revert is held by exactly one commit, whatever the registry says and however often larder starts, until it is
+// a revert is held by exactly one commit, whatever the registry says and however often larder starts, until it is
 // released; then it moves at the next pass.
 #[test]
 fn a_revert_holds_until_it_is_released() {
@@ -436,7 +436,7 @@ fn forward(mut client: TcpStream, view: &str) -> Option<()> {
     client.write_all(&answer).ok()
 }
 
-// T1: two controllers whose registries disagree for good. Each real change is one commit, and nobody goes back.
+// Two controllers whose registries disagree for good. Each real change is one commit, and nobody goes back.
 #[test]
 fn registries_that_disagree_do_not_flip_the_lock() {
     let world = World::new("disagree", &["research"]);
@@ -481,7 +481,7 @@ fn registries_that_disagree_do_not_flip_the_lock() {
     assert_eq!(commits(&world), before + 4, "{}", world.git(&["log", "--oneline", "main"]));
 }
 
-// T1, T3, E6: two controllers, a hundred passes each over an unchanged world.
+// Two controllers, a hundred passes each over an unchanged world.
 #[test]
 fn a_hundred_idle_passes_do_nothing() {
     let (world, _) = one_image("idle", "");
@@ -538,7 +538,7 @@ fn a_hundred_idle_passes_do_nothing() {
     assert_eq!(world.git(&["rev-list", "--count", "main"]), "3", "begin, add and one lock commit");
 }
 
-// E8, T6: the upstream is rewritten while the lock is pushed. What was dropped stays dropped.
+// The upstream is rewritten while the lock is pushed. What was dropped stays dropped.
 #[test]
 fn a_rewrite_during_the_push_is_not_undone() {
     let (world, reference) = one_image("rewrite", "");

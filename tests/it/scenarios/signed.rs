@@ -118,7 +118,6 @@ const GH006: &str = "echo 'error: GH006: Protected branch update failed for refs
 
 #[test]
 fn a_refusal_for_want_of_a_signature_is_recognised_and_not_tried_again() {
-    // E5
     let world = World::new("gh006", &["research"]);
     let reference = format!("{}:1", world.image("notebook"));
     world.push_images(&[], &[&reference]);

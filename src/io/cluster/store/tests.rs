@@ -107,7 +107,7 @@ fn our_own_deletes_are_no_drift() {
 
 #[test]
 fn a_new_list_replaces_what_was_known() {
-    // D16: after 410 the watch begins with a list.
+    // After 410 the watch begins with a list.
     let store = store();
     store.writing(&id()).wrote(&object(1, "d1", "f:a"));
     store.begin(Kind::ConfigMap);

@@ -101,7 +101,7 @@ async fn bearer(realm: &str, more: &str) -> (Image, Fake) {
 
 #[tokio::test]
 async fn anonymous_tokens() {
-    // B4 (!), B7, B8 (!), B13: no scope in the challenge, the realm at another host, nothing asked of /v2/ or a guessed /token
+    // no scope in the challenge, the realm at another host, nothing asked of /v2/ or a guessed /token
     let service = tokens(|_| status(200).set_body_string(r#"{"token":"T"}"#)).await;
     let (image, fake) =
         bearer(&format!("http://{}/jwt/auth?x=1", service.host()), ",service=\"registry.example.com\"").await;
@@ -116,7 +116,7 @@ async fn anonymous_tokens() {
 
 #[tokio::test]
 async fn scopes_are_passed_through() {
-    // B5: "aws" is no type:name:action
+    // "aws" is no type:name:action
     let service = tokens(|_| status(200).set_body_string(r#"{"token":"T"}"#)).await;
     let (_, fake) =
         bearer(&format!("http://{}/token/", service.host()), ",service=\"public.example.com\",scope=\"aws\"").await;
@@ -127,7 +127,7 @@ async fn scopes_are_passed_through() {
 
 #[tokio::test]
 async fn tokens_are_shared_and_renewed() {
-    // B11: a token that is refused is asked for anew; 20 tags of one repository share one
+    // a token that is refused is asked for anew; 20 tags of one repository share one
     let round = Arc::new(AtomicUsize::new(0));
     let issued = round.clone();
     let service =
@@ -157,7 +157,7 @@ async fn tokens_are_shared_and_renewed() {
 
 #[tokio::test]
 async fn basic_credentials() {
-    // B6: Basic goes to the registry itself; no token service. B1: Basic first, Bearer without realm beside it
+    // Basic goes to the registry itself; no token service. Basic first, Bearer without realm beside it
     for values in [
         &["Basic realm=\"https://x/\",service=\"ecr.amazonaws.com\""] as &[&str],
         &["Basic"],
@@ -181,7 +181,6 @@ async fn basic_credentials() {
 
 #[tokio::test]
 async fn bearer_is_preferred_and_gets_the_credentials() {
-    // B1 (!)
     let service = tokens(|request| match header(request, "authorization") {
         Some(sent) if sent == basic("u", CANARY) => status(200).set_body_string(r#"{"access_token":"T"}"#),
         _ => status(401),
@@ -202,7 +201,6 @@ async fn bearer_is_preferred_and_gets_the_credentials() {
 
 #[tokio::test]
 async fn identity_tokens() {
-    // B14
     let service = tokens(|request| {
         let form = String::from_utf8(request.body.clone()).unwrap();
         let fine = request.method.as_str() == "POST"
@@ -229,7 +227,7 @@ async fn identity_tokens() {
 
 #[tokio::test]
 async fn all_matching_credentials_are_tried() {
-    // B43: in turn, on 401 and on 403
+    // in turn, on 401 and on 403
     for refusal in [401, 403] {
         let image = Image::new();
         let served = image.clone();
@@ -247,7 +245,6 @@ async fn all_matching_credentials_are_tried() {
 
 #[tokio::test]
 async fn rotated_credentials_are_read_again_once() {
-    // B15, T15
     let image = Image::new();
     let served = image.clone();
     let fake = Fake::new(move |request| match header(request, "authorization") {
@@ -305,7 +302,7 @@ async fn refusals_say_what_is_missing() {
     .await;
     let text = resolve(&fake, &Given::both(&keyring(&[(&fake.host(), "u", CANARY)]))).await.unwrap_err().to_string();
     assert!(text.contains("no user u with …"), "{text}");
-    // B3: no realm; nothing at all
+    // no realm; nothing at all
     for (value, words) in
         [("Bearer service=\"s\"", "no realm"), ("Negotiate", "not supported"), ("", "without saying how")]
     {
@@ -318,12 +315,12 @@ async fn refusals_say_what_is_missing() {
 #[tokio::test]
 async fn token_services_that_fail() {
     let cases = [
-        // A15: a 500 is named with its address and hinted at
+        // a 500 is named with its address and hinted at
         (status(500), Category::Registry, "/token failed with status 500"),
         (status(404), Category::Registry, "/token failed with status 404"),
         (status(401), Category::Credentials, "refused the credentials"),
         (status(403), Category::Credentials, "refused the credentials"),
-        // B10: decode errors do not repeat the body
+        // decode errors do not repeat the body
         (
             status(200).set_body_string(r#"{"token":{"canary":1}}"#),
             Category::Registry,
@@ -355,7 +352,7 @@ async fn token_services_that_fail() {
 
 #[tokio::test]
 async fn hints_of_the_reference_are_repeated() {
-    // A12, A15: on 404 and 401
+    // on 404 and 401
     for answer in [status(404), challenge("Basic")] {
         let fake = Fake::new(move |_| answer.clone()).await;
         let client = client(&plain(&[&fake]));
@@ -366,7 +363,7 @@ async fn hints_of_the_reference_are_repeated() {
             .to_string();
         assert!(one_part.contains("project/repository"), "{one_part}");
     }
-    // `localhost/5000/x`: A12 needs a host without a port, so nothing listens there
+    // `localhost/5000/x`: the hint needs a host without a port, so nothing listens there
     let reference = "registry.invalid/5000/x:1".parse().unwrap();
     let error = super::super::error::RegistryError::new(super::super::error::Kind::NotFound, "registry.invalid", "404");
     let problem = error.into_problem(&reference, &[], None);

@@ -13,7 +13,7 @@ const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+
 
 #[tokio::test]
 async fn an_index_is_locked_with_its_platforms() {
-    // B20, B26: the index, not a child; an attestation is no platform
+    // the index, not a child; an attestation is no platform
     let image = Image::new();
     let fake = Fake::with(&image).await;
     let resolved = resolve(&fake, &Given::none()).await.unwrap();
@@ -28,7 +28,7 @@ async fn an_index_is_locked_with_its_platforms() {
         ["HEAD /v2/team/app/manifests/1".to_owned(), format!("GET /v2/team/app/manifests/{}", image.digest())]
     );
     for request in fake.received().await {
-        // B17, B21: one Accept list for HEAD and GET; no compression
+        // one Accept list for HEAD and GET; no compression
         let accept = header(&request, "accept").unwrap();
         assert!(accept.contains(INDEX) && accept.contains(MANIFEST) && accept.contains(DOCKER_LIST), "{accept}");
         assert_eq!(header(&request, "accept-encoding"), Some("identity"));
@@ -47,7 +47,6 @@ async fn a_known_digest_costs_one_head() {
 
 #[tokio::test]
 async fn the_same_question_is_asked_once() {
-    // T14
     let image = Image::new();
     let fake = Fake::with(&image).await;
     let client = client(&plain(&[&fake]));
@@ -66,7 +65,7 @@ async fn the_same_question_is_asked_once() {
 
 #[tokio::test]
 async fn a_digest_in_the_reference_is_the_answer() {
-    // A1: no look-up of the tag
+    // no look-up of the tag
     let image = Image::new();
     let digest = image.digest();
     let fake = Fake::with(&image).await;
@@ -124,7 +123,7 @@ async fn with_headers(values: &'static [&'static str]) -> (Image, Fake) {
 
 #[tokio::test]
 async fn without_a_usable_header_the_bytes_are_hashed() {
-    // B17 (!), B23: missing, without prefix, too short, empty, upper case, two that differ
+    // missing, without prefix, too short, empty, upper case, two that differ
     const A: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     const B: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
     const UPPER: &str = "sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -154,7 +153,7 @@ async fn without_a_usable_header_the_bytes_are_hashed() {
 
 #[tokio::test]
 async fn a_wrong_header_is_an_error() {
-    // B23: header and bytes differ, both are named
+    // header and bytes differ, both are named
     const OTHER: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     let image = Image::new();
     let served = image.clone();
@@ -168,7 +167,7 @@ async fn a_wrong_header_is_an_error() {
 
 #[tokio::test]
 async fn a_get_decides_where_head_fails() {
-    // B18: 400, 403, 404 and 405 on HEAD
+    // 400, 403, 404 and 405 on HEAD
     for code in [400, 403, 404, 405] {
         let image = Image::new();
         let served = image.clone();
@@ -192,7 +191,7 @@ async fn a_get_decides_where_head_fails() {
 
 #[tokio::test]
 async fn a_single_manifest_has_its_platform_in_its_configuration() {
-    // B24: the manifest's digest, not the configuration's
+    // the manifest's digest, not the configuration's
     let image = Image::new();
     let served = image.clone();
     let fake = Fake::new(move |request| match request.url.path().ends_with("/1") {
@@ -232,7 +231,7 @@ async fn odd_manifests() {
         entry.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         json(json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}))
     };
-    // B28: the header's type does not matter where the body has one
+    // the header's type does not matter where the body has one
     for kind in ["application/json", "text/plain", MANIFEST, "application/vnd.oci.image.index.v1+json; charset=utf-8"] {
         let resolved = body(image.index.clone(), kind).await.unwrap();
         assert_eq!((resolved.digest, resolved.media_type.as_str()), (image.digest(), INDEX), "{kind}");
@@ -241,7 +240,7 @@ async fn odd_manifests() {
     let list = json(json!({"schemaVersion": 2, "manifests": []}));
     let resolved = body(list, DOCKER_LIST).await.unwrap();
     assert_eq!((resolved.media_type.as_str(), resolved.platforms), (DOCKER_LIST, Some(vec![])));
-    // B26: nothing but attestations, nothing at all, null: no platform, for whoever demands one to refuse
+    // nothing but attestations, nothing at all, null: no platform, for whoever demands one to refuse
     for entries in [
         json!([]),
         json!(null),
@@ -251,7 +250,7 @@ async fn odd_manifests() {
             body(json(json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries})), INDEX).await.unwrap();
         assert_eq!(resolved.platforms, Some(vec![]));
     }
-    // B26: an entry without a platform has it in its configuration
+    // an entry without a platform has it in its configuration
     let resolved = body(child(json!({})), INDEX).await.unwrap();
     assert_eq!(resolved.platforms.unwrap()[0].platform.to_string(), "linux/amd64");
     let resolved =
@@ -274,7 +273,7 @@ async fn odd_manifests() {
             "more than 128 entries",
         ),
         (json(json!({"schemaVersion": 2, "config": {}, "layers": vec![json!({}); 1025]})), "more than 1024 layers"),
-        // B28: over 4 MiB
+        // over 4 MiB
         (vec![b' '; (4 << 20) + 1], "larger than"),
     ] {
         let failure = body(bytes, INDEX).await.unwrap_err();
@@ -284,7 +283,6 @@ async fn odd_manifests() {
 
 #[tokio::test]
 async fn compressed_answers_are_refused() {
-    // B17
     let image = Image::new();
     let fake = Fake::new(move |request| image.answer(request).append_header("Content-Encoding", "gzip")).await;
     let failure = resolve(&fake, &Given::none()).await.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Docker configs and Secrets (FX-2), and the kubelet's matching (FX-3).
+//! Docker configs and Secrets, and the kubelet's matching.
 
 use super::support::keyring;
 use crate::{
@@ -13,7 +13,6 @@ fn image(text: &str) -> ImageReference {
 #[test]
 fn keys_match_by_the_kubelets_rule() {
     let cases = [
-        // FX-3, B42
         ("*.example.com", "a.example.com/x", true),
         ("*.example.com", "example.com/x", false),
         ("*.example.com", "a.b.example.com/x", false),
@@ -31,14 +30,14 @@ fn keys_match_by_the_kubelets_rule() {
         ("a.example.com:443", "a.example.com/x", false),
         ("*.example.com:1111/blah", "a.example.com:1111/blah/x", true),
         ("a.example.com/team", "a.example.com/team/x", true),
-        // B43: the prefix is textual
+        // the prefix is textual
         ("a.example.com/team", "a.example.com/teams/x", true),
         ("a.example.com/team/", "a.example.com/teams/x", false),
         ("a.example.com/other", "a.example.com/team/x", false),
         ("*.io/foo", "x.io/foo/bar", true),
         ("https://*.docker.io/v1/", "x.docker.io/any/path", true),
         ("https://*.docker.io/v2/", "x.docker.io/any/path", true),
-        // B37 (!), B44: Docker Hub's aliases, and nothing else for it
+        // Docker Hub's aliases, and nothing else for it
         ("https://index.docker.io/v1/", "busybox", true),
         ("https://index.docker.io/v1/", "team/app", true),
         ("https://index.docker.io/v1/", "index.docker.io/team/app", true),
@@ -52,7 +51,7 @@ fn keys_match_by_the_kubelets_rule() {
         ("https://index.docker.io/v1/", "myhostdocker.io/a", false),
         ("docker.io", "myhostdocker.io/a", false),
         ("docker.io", "quay.io/a", false),
-        // B37 (!): with or without scheme and version
+        // with or without scheme and version
         ("registry.example.com", "registry.example.com/a", true),
         ("registry.example.com/", "registry.example.com/a", true),
         ("https://registry.example.com", "registry.example.com/a", true),
@@ -78,7 +77,6 @@ fn keys_match_by_the_kubelets_rule() {
 
 #[test]
 fn the_most_specific_key_is_first() {
-    // B43
     let mut ring = keyring(&[
         ("h.io", "host", ""),
         ("h.io/team", "team", ""),
@@ -100,7 +98,7 @@ fn the_most_specific_key_is_first() {
 
 #[test]
 fn docker_configs() {
-    // FX-2: user `u`, password `p:w`
+    // user `u`, password `p:w`
     let cases: [(&str, Option<(&str, &str)>); 13] = [
         (r#"{"auths":{"registry.example.com":{"auth":"dTpwOnc="}}}"#, Some(("u", "p:w"))),
         (r#"{"auths":{"https://registry.example.com":{"username":"u","password":"p:w"}}}"#, Some(("u", "p:w"))),
@@ -129,14 +127,13 @@ fn docker_configs() {
             ring.matching(&reference).into_iter().map(|c| (c.username.as_str(), c.password.as_str())).collect();
         assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{text}");
     }
-    // B40: legacy, without the wrapper
+    // legacy, without the wrapper
     let ring = Keyring::parse_dockercfg(br#"{"registry.example.com":{"auth":"dTpwOnc="}}"#).unwrap();
     assert_eq!(ring.matching(&image("registry.example.com/a")), [&Credential::basic("u", "p:w")]);
 }
 
 #[test]
 fn broken_docker_configs_are_named_without_their_values() {
-    // FX-2, B40
     let cases: [(&[u8], &str); 14] = [
         (b"[]", "object"),
         (b"\"canary\"", "object"),
@@ -168,14 +165,13 @@ fn broken_docker_configs_are_named_without_their_values() {
 
 #[test]
 fn helpers_are_one_warning() {
-    // B41
     let ring = Keyring::parse_dockerconfigjson(
         br#"{"credsStore":"desktop","credHelpers":{"a.example.com":"ecr-login","b.example.com":"gcr"},"auths":{"h.example.com":{"auth":"dTpwOnc="}}}"#,
     )
     .unwrap();
     assert_eq!(ring.warnings().len(), 1);
     assert!(ring.matches(&image("h.example.com/x")));
-    // B14: what the nodes cannot use is said
+    // what the nodes cannot use is said
     let ring = Keyring::parse_dockerconfigjson(br#"{"auths":{"h.example.com":{"identitytoken":"canary"}}}"#).unwrap();
     assert!(ring.matches(&image("h.example.com/x")) && ring.warnings()[0].contains("kubelet"));
     assert!(!format!("{ring:?} {:?}", ring.warnings()).contains("canary"));

@@ -30,7 +30,7 @@ use crate::{
 
 #[tokio::test]
 async fn a_rate_limit_is_never_answered_with_a_get() {
-    // B19, B30: no GET, the time is named, further requests are not sent at all
+    // no GET, the time is named, further requests are not sent at all
     for value in [Some("3600"), Some("Wed, 01 Jan 2031 00:00:00 GMT"), Some("-1"), Some("banana"), Some("120"), None] {
         let fake = Fake::new(move |_| {
             let answer = status(429).set_body_string("Too Many Requests (HAP429).");
@@ -54,7 +54,6 @@ async fn a_rate_limit_is_never_answered_with_a_get() {
 
 #[tokio::test]
 async fn a_short_wait_is_kept_within_the_pass() {
-    // B30
     let image = Image::new();
     let (served, asked) = (image.clone(), Arc::new(AtomicUsize::new(0)));
     let fake = Fake::new(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
@@ -71,7 +70,6 @@ async fn a_short_wait_is_kept_within_the_pass() {
 
 #[tokio::test]
 async fn server_errors_are_not_answered_with_a_get() {
-    // B16, B19
     let cases: [(ResponseTemplate, &str); 4] = [
         (status(503).set_body_raw("<p>down</p> ".repeat(100_000), "text/html"), "status 503"),
         (status(500), "status 500"),
@@ -88,7 +86,7 @@ async fn server_errors_are_not_answered_with_a_get() {
 
 #[tokio::test]
 async fn words_of_a_get_are_shown() {
-    // B16: plain text; at most 200 characters
+    // plain text; at most 200 characters
     let fake = Fake::new(|_| status(404).set_body_string("404 page not found\n")).await;
     let failure = resolve(&fake, &Given::none()).await.unwrap_err().to_string();
     assert!(failure.contains("404 page not found"), "{failure}");
@@ -103,7 +101,6 @@ async fn words_of_a_get_are_shown() {
 
 #[tokio::test]
 async fn the_remaining_quota_is_known() {
-    // T14
     for (value, expected) in [("76;w=21600", Some(76)), ("100", Some(100)), ("many", None)] {
         let image = Image::new();
         let digest = image.digest();

@@ -60,7 +60,7 @@ async fn a_mirror_is_asked_first_and_alone() {
     assert_eq!(mirror.log().await[0], "HEAD /v2/quay.io/team/app/manifests/1");
     assert_eq!(mirror.received().await[0].url.query(), None);
     assert!(upstream.log().await.is_empty());
-    // B34: a mirror of several registries is told which one is meant
+    // a mirror of several registries is told which one is meant
     let registries = mirrored(&upstream, &[format!("http://{}", mirror.host())]);
     resolve(&registries, &upstream, &Given::none()).await.unwrap();
     let last = mirror.received().await.pop().unwrap();
@@ -69,7 +69,7 @@ async fn a_mirror_is_asked_first_and_alone() {
 
 #[tokio::test]
 async fn a_mirrors_failure_is_not_final() {
-    // B33: status, reset, no TLS, no answer, short body, wrong body, wrong name
+    // status, reset, no TLS, no answer, short body, wrong body, wrong name
     let image = Image::new();
     let mut mirrors = vec![
         format!("http://{}", nobody()),
@@ -116,7 +116,6 @@ async fn a_mirrors_failure_is_not_final() {
 
 #[tokio::test]
 async fn a_mirror_never_gets_upstreams_credentials() {
-    // B13
     let image = Image::new();
     let mirror = Fake::new(|_| challenge("Basic")).await;
     let served = image.clone();

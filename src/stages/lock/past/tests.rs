@@ -1,4 +1,4 @@
-//! Histories of one image, and what becomes of an answer after each (T1, T10).
+//! Histories of one image, and what becomes of an answer after each.
 
 use std::{sync::Arc, time::Duration};
 
@@ -82,7 +82,7 @@ impl World {
         lock(&self.environments(), &self.settings(), &self.lock, &self.answer(word))
     }
 
-    /// larder moves the image, and commits that.
+    /// Larder moves the image, and commits that.
     fn larder(&mut self, word: &str) {
         let change = self.proposed(word);
         self.commit("larder <larder@larder.dev>", &message(&change, "0.1.0"), change.lock);
@@ -148,7 +148,7 @@ fn steady(time: Duration, lags: bool, instead_of: Option<&str>) -> Steadiness {
     [(key(TAG), steady)].into()
 }
 
-// T10: only what a person took back, or set by hand, is held.
+// Only what a person took back, or set by hand, is held.
 #[test]
 fn histories() {
     let one = digest("one");
@@ -362,7 +362,7 @@ fn a_lock_that_is_taken_away_from_its_file_is_held() {
     assert_eq!(world.outcome("three"), "moves");
 }
 
-// T1: an answer that goes back has to be given twice, a refresh apart, and by a registry that changed its mind.
+// An answer that goes back has to be given twice, a refresh apart, and by a registry that changed its mind.
 #[test]
 fn answers_that_go_back() {
     let world = World::new(&["one", "two"]);

@@ -10,7 +10,6 @@ use crate::{
     stages::lock::testing::{batch, change, environment, id, index, key, locked, lockfile, messages, name},
 };
 
-// B26, B27, T16
 #[test]
 fn a_missing_platform_keeps_the_entry() {
     // demanded by the file, the nodes' architecture, offered by the index, problem

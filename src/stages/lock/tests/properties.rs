@@ -75,7 +75,7 @@ fn broken() -> Failure {
 }
 
 proptest! {
-    // T2, T3, invariant 1: run twice ⇒ identical bytes and no files.
+    // Run twice ⇒ identical bytes and no files.
     #[test]
     fn a_second_run_changes_nothing(specs in specs(), old in locks(), resolution in resolutions()) {
         let environments = build(&specs);
@@ -90,7 +90,7 @@ proptest! {
         }
     }
 
-    // T2: the order of images does not matter.
+    // The order of images does not matter.
     #[test]
     fn the_order_of_images_does_not_matter(specs in specs(), old in locks(), resolution in resolutions()) {
         let environments = build(&specs);

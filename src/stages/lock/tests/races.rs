@@ -1,4 +1,4 @@
-//! Controllers that share a repository (T1, T5, E1).
+//! Controllers that share a repository.
 
 use super::{A, A2, B, answered, moves, with};
 use crate::{

@@ -31,7 +31,7 @@ fn a_removed_environment_loses_its_lockfile_even_a_broken_one() {
     assert_eq!(change.blocked, None);
 }
 
-// T22a, invariant 2: nothing there deletes nothing.
+// Nothing there deletes nothing.
 #[test]
 fn an_empty_source_deletes_nothing() {
     let old = locked(&ten(), &answered(A, "one"));
@@ -41,7 +41,7 @@ fn an_empty_source_deletes_nothing() {
     assert_eq!(change.blocked.unwrap().environments.len(), 10);
 }
 
-// T13, T22a: broken is not removed.
+// Broken is not removed.
 #[test]
 fn a_broken_source_deletes_nothing() {
     let old = locked(&ten(), &answered(A, "one"));
@@ -68,7 +68,7 @@ fn blocked_removals_do_not_keep_the_others_from_moving() {
     assert_eq!(change.blocked.unwrap().environments.len(), 6);
 }
 
-// T22b: another name for a tenant's only environment is no removal of the tenant.
+// Another name for a tenant's only environment is no removal of the tenant.
 #[test]
 fn the_only_environment_can_get_another_name() {
     let old = locked(&batch([environment("research/geo", &[&with(A, "notebook")])]), &answered(A, "one"));

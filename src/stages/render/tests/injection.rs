@@ -1,4 +1,4 @@
-//! Values stay values, whatever they hold (F1, FX-7).
+//! Values stay values, whatever they hold.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn without_texts(world: &World) -> Value {
     object
 }
 
-// F1 (!), FX-7: descriptions, names of images, toleration values.
+// descriptions, names of images, toleration values.
 #[test]
 fn values_never_become_structure() {
     let mut reference = world();
@@ -90,7 +90,7 @@ fn placements_go_through_as_data() {
     }
 }
 
-// FX-7: a string of 1 MiB; D7: annotations are budgeted together.
+// A string of 1 MiB; annotations are budgeted together.
 #[test]
 fn a_text_too_long_for_an_annotation_is_a_failure() {
     let mut world = world();
@@ -102,7 +102,7 @@ fn a_text_too_long_for_an_annotation_is_a_failure() {
     assert!(world.manifests("research").is_ok(), "the tenant's own objects go on");
 }
 
-// F2: whether values are quoted does not depend on the template's name. F11: references are joined as types.
+// Whether values are quoted does not depend on the template's name. references are joined as types.
 #[test]
 fn values_are_quoted_under_any_template_name() {
     for name in ["part.yaml", "part.txt", "part.yaml.j2", "part", "part.html"] {
@@ -114,7 +114,7 @@ fn values_are_quoted_under_any_template_name() {
     }
 }
 
-// F2, F11: `image: {{ repo }}:{{ tag }}` is an error that says what to do, never `"r":"t"`.
+// `image: {{ repo }}:{{ tag }}` is an error that says what to do, never `"r":"t"`.
 #[test]
 fn texts_joined_outside_are_refused_with_the_remedy() {
     let mut world = world();
@@ -124,7 +124,7 @@ fn texts_joined_outside_are_refused_with_the_remedy() {
     assert!(failure.contains("hint: write each value as a whole"), "{failure}");
 }
 
-// F11: a tag that reads like a number, and one that is hexadecimal, stay as they are.
+// A tag that reads like a number, and one that is hexadecimal, stay as they are.
 #[test]
 fn tags_that_look_like_numbers_stay_texts() {
     for tag in ["1.10", "0e1234", "2026", "no", "1_000"] {
@@ -136,7 +136,7 @@ fn tags_that_look_like_numbers_stay_texts() {
     }
 }
 
-// F2: neither a block of the template nor another mode of the engine turns quoting off.
+// Neither a block of the template nor another mode of the engine turns quoting off.
 #[test]
 fn quoting_cannot_be_turned_off_by_accident() {
     for block in ["{% autoescape false %}", "{% autoescape 'html' %}", "{% autoescape 'none' %}"] {

@@ -3,13 +3,13 @@
 use super::fixture::world;
 use crate::model::{failure::Category, manifest::Kind};
 
-// F3, F5, FX-7: each template and what its failure says.
+// Each template and what its failure says.
 #[test]
 fn broken_templates_fail_with_their_line() {
     let deep = format!("{}x{}", "{% if true %}".repeat(1000), "{% endif %}".repeat(1000));
     let parens = format!("\n\n{{{{ {}1{} }}}}", "(".repeat(1000), ")".repeat(1000));
     let cases: [(&str, &str); 29] = [
-        // F3: undefined values.
+        // Undefined values.
         (
             "\nkind: {{ environment.imgae }}",
             "puller.yaml.j2:2: the template does not render: `environment.imgae` is undefined",
@@ -19,7 +19,7 @@ fn broken_templates_fail_with_their_line() {
         ("{% for i in imgae %}x{% endfor %}", "puller.yaml.j2:1: the template does not render: `imgae` is undefined"),
         ("{{ imgae.name }}", "puller.yaml.j2:1: the template does not render: `imgae` is undefined"),
         ("{{ 'a' ~ imgae }}", "puller.yaml.j2:1: the template does not render"),
-        // F5: no way out of the snapshot.
+        // No way out of the snapshot.
         ("{% include '../../etc/hostname' %}", "leads out of the directory templates"),
         ("{% include '/etc/hostname' %}", "leads out of the directory templates"),
         ("{% include '..\\\\x' %}", "leads out of the directory templates"),
@@ -73,7 +73,7 @@ fn an_included_template_is_blamed_itself() {
     assert!(failure.starts_with("templates/extra.j2:3: "), "{failure}");
 }
 
-// F3: `default` still works; F7: two includes of one base are no cycle.
+// `default` still works; two includes of one base are no cycle.
 #[test]
 fn templates_of_the_repository_are_used() {
     let mut world = world();
@@ -96,7 +96,7 @@ fn templates_of_the_repository_are_used() {
     assert_eq!(pod["hostUsers"], false);
 }
 
-// F8, FX-7: an unknown escape stays as it is, as in Jinja2.
+// An unknown escape stays as it is, as in Jinja2.
 #[test]
 fn unknown_escapes_in_strings_stay() {
     for (written, read) in [("'\\s'", "\\s"), ("'\\d+'", "\\d+"), ("'\\n'", "\n"), ("'a\\\\b'", "a\\b")] {
@@ -115,7 +115,7 @@ fn several_documents_are_fine_if_one_is_an_object() {
     assert!(world.failure("research/geo").to_string().contains("renders 2 objects, not one"));
 }
 
-// F1, FX-7: exactly the expected kind, and no field beyond those that are known.
+// Exactly the expected kind, and no field beyond those that are known.
 #[test]
 fn privileged_fields_are_refused_with_their_path_and_line() {
     let pod = "      enableServiceLinks: false";
@@ -200,7 +200,7 @@ fn privileged_fields_are_refused_with_their_path_and_line() {
             "  labels:\n    a: true".into(),
             "`metadata.labels.a` is true in what the template renders, but must be a text",
         ),
-        // T19, D6 (!): what may change never gets into the selector.
+        // What may change never gets into the selector.
         ("    matchLabels:", "    matchLabels:\n      version: x".into(), "`spec.selector` is {"),
         ("    matchLabels:", "    matchExpressions: []\n    matchLabels:".into(), "`spec.selector` is {"),
         ("spec:\n  revision", "status: {}\nspec:\n  revision".into(), "`status` is not allowed"),

@@ -136,7 +136,7 @@ fn the_rollout_is_bounded_as_the_environment_says() {
     }
 }
 
-// T19, D6 (!): texts, images, pools and strategies come and go; name and selector stay.
+// texts, images, pools and strategies come and go; name and selector stay.
 #[test]
 fn name_and_selector_never_change() {
     let identity = |world: &World| {
@@ -157,7 +157,7 @@ fn name_and_selector_never_change() {
     assert_eq!(identity(&world), before);
 }
 
-// The keel case, D22, F10: texts for people roll no pods, and nothing depends on when or where it is rendered.
+// The keel case: texts for people roll no pods, and nothing depends on when or where it is rendered.
 #[test]
 fn texts_for_people_do_not_roll_pods() {
     let mut world = world();
@@ -188,7 +188,7 @@ fn every_object_carries_its_identity() {
     }
 }
 
-// D4: another instance in the same namespace has other names, and another selector.
+// Another instance in the same namespace has other names, and another selector.
 #[test]
 fn instances_do_not_share_names() {
     let mut world = world();
@@ -270,7 +270,7 @@ fn failed_and_suspended_environments_have_no_entry_but_stay_in_the_records() {
     assert_eq!(world.object("research", Kind::ConfigMap)["data"]["images.list"], expected.join("\n"));
 }
 
-// D8: bytes are counted before anything is sent.
+// Bytes are counted before anything is sent.
 #[test]
 fn records_that_no_config_map_holds_are_a_failure() {
     let mut world = world();
