@@ -39,6 +39,7 @@ mod past;
 mod propose;
 mod push;
 pub mod record;
+mod renames;
 mod resolve;
 pub mod verify;
 
@@ -46,6 +47,7 @@ use locked::{Base, Way};
 pub use locked::{LockMode, Locked, Locking};
 pub use memory::{Memory, today};
 pub use past::ask as ask_past;
+pub use renames::find as find_renames;
 pub use resolve::ask as ask_registries;
 
 /// How long a pass that is cancelled may go on before it begins to write.

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,20 +14,21 @@ use serde::Serialize;
 use super::{CliError, Exit, Printer, session};
 use crate::{
     config::{OutputFormat, RegistryOptions, SourceOptions, TargetOptions},
-    io::links,
+    io::{git::CommitId, links, repository::Repository},
     model::{
         failure::{Category, Failure, Problem},
-        lock::{HoldChange, Lock as ModelLock, LockChange, Move},
+        lock::{HoldChange, LockChange, Move, Rename},
         name::EnvironmentId,
         resolution::{self, Resolution},
+        snapshot::Snapshot,
     },
-    pipeline::{ask_past, today},
+    pipeline::{ask_past, find_renames, today},
     stages::{
         load::{self, Environments},
         lock::{
-            self, Inputs, holds,
-            past::{self, Past, Questions},
-            verdict::{Guards, History, Steadiness},
+            self, Inputs, holds, past,
+            rename::{self, Renames},
+            verdict::{self, Guards, Steadiness},
         },
         resolve::{self, Refresh},
         review,
@@ -74,6 +76,7 @@ pub struct Lock {
 struct Results<'a> {
     moves: &'a [Move],
     holds: &'a [HoldChange],
+    renames: &'a [Rename],
     waiting: Vec<&'a Problem>,
     files: Vec<&'a String>,
     problems: Vec<&'a Problem>,
@@ -97,7 +100,7 @@ impl Lock {
         let asked = asked.map(|(id, environment)| (id.clone(), environment.clone())).collect();
         let wanted = resolve::wanted(&asked, settings, &in_force, &due, Duration::ZERO, refresh);
         let resolution = session::resolve(wanted, settings, &self.target, &self.registry).await?;
-        let mut change = self.relock(&environments, &resolution).await;
+        let mut change = self.relock(&source.snapshot, &environments, &resolution).await;
         lock::warn(&environments.environments, settings, &resolution::warnings(&resolution), &mut change);
         change.retain(&checked);
         if let (Some(root), false) = (&source.root, self.check) {
@@ -116,6 +119,7 @@ impl Lock {
                 printer.json(&Results {
                     moves: &change.moves,
                     holds: &change.holds,
+                    renames: &change.renames,
                     waiting: change.waiting.iter().map(|waiting| &waiting.note).collect(),
                     files: change.files.keys().collect(),
                     problems,
@@ -126,6 +130,7 @@ impl Lock {
                 for waiting in &change.waiting {
                     printer.remark(&waiting.environment.to_string(), &waiting.note);
                 }
+                change.renames.iter().for_each(|rename| printer.line(&lock::describe_rename(rename)));
                 change.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
                 change.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
                 let verb = if self.check { "would be written" } else { "written" };
@@ -147,30 +152,47 @@ impl Lock {
         Ok(review::differing(load::load(&former.snapshot).ok().as_ref(), environments))
     }
 
-    /// The new lock. Where the folder is in a Git repository, its history tells what a person took back.
-    async fn relock(&self, environments: &Environments, resolution: &Resolution) -> LockChange {
+    /// The new lock. Where the directory is in a Git repository, its history tells what a person reverted or renamed.
+    async fn relock(&self, snapshot: &Snapshot, environments: &Environments, resolution: &Resolution) -> LockChange {
         let Environments { environments: files, settings, lock: old, .. } = environments;
-        let guards = Guards::default();
+        let mut renames = Renames::default();
+        if !rename::candidates(files, old).is_empty()
+            && let Some(History { repository, commit, .. }) = self.history().await
+        {
+            renames = find_renames(&repository, &commit, snapshot, environments).await;
+        }
+        let (guards, renames, today) = (Guards::default(), &renames, today());
         let inputs =
-            Inputs { environments: files, settings, lock: old, asked: old, resolution, guards, today: today() };
+            Inputs { environments: files, settings, lock: old, asked: old, resolution, guards, renames, today };
         let change = lock::lock(&inputs);
         let questions = past::questions(files, old, None, &change);
         if questions.is_empty() {
             return change;
         }
-        let read = self.past(&questions, old).await;
-        let past = read.as_ref().map_or(History::Irrelevant, History::from);
+        let read = match self.history().await {
+            Some(History { repository, commit, .. }) => Some(ask_past(&repository, &commit, &questions, old).await),
+            None => None,
+        };
+        let past = read.as_ref().map_or(verdict::History::Irrelevant, verdict::History::from);
         let steadiness = Steadiness::new();
         let guards = Guards { past, steadiness: (!self.accept_earlier).then_some(&steadiness) };
         lock::lock(&Inputs { guards, ..inputs })
     }
 
     /// None where there is no repository, or none with a commit.
-    async fn past(&self, questions: &Questions, old: &ModelLock) -> Option<Result<Past, Problem>> {
-        let (repository, _cache) = session::repository(&session::with_repository(&self.source).ok()?).ok()?;
+    async fn history(&self) -> Option<History> {
+        let (repository, cache) = session::repository(&session::with_repository(&self.source).ok()?).ok()?;
         let commit = repository.commit().await.ok()?;
-        Some(ask_past(&repository, &commit, questions, old).await)
+        Some(History { repository, commit, _cache: cache })
     }
+}
+
+/// A repository, up to a commit.
+struct History {
+    repository: Arc<Repository>,
+    commit: CommitId,
+    /// Removes what was fetched.
+    _cache: Option<tempfile::TempDir>,
 }
 
 /// Writes lockfiles, each at once: a reader never sees half of one.

@@ -106,6 +106,8 @@ pub struct LockChange {
     pub moves: Vec<Move>,
     /// Holds that are set, changed or taken away, in order of environments and images.
     pub holds: Vec<HoldChange>,
+    /// Environments whose lockfile goes with their file, in order of their new names.
+    pub renames: Vec<Rename>,
     /// Answers that are not taken yet, in order of environments.
     pub waiting: Vec<Waiting>,
     /// Images that could not be locked anew. Their former entries stay; the environment goes on with what is locked.
@@ -121,6 +123,7 @@ impl LockChange {
         self.files.retain(|path, _| paths.contains(path));
         self.moves.retain(|moved| environments.contains(&moved.environment));
         self.holds.retain(|hold| environments.contains(&hold.environment));
+        self.renames.retain(|rename| environments.contains(&rename.to));
         self.waiting.retain(|waiting| environments.contains(&waiting.environment));
         self.problems.retain(|id, _| environments.contains(id));
     }
@@ -160,6 +163,15 @@ impl HoldChange {
     pub fn reason(&self) -> Option<&str> {
         self.hold.as_ref().map(|hold| hold.reason.as_str())
     }
+}
+
+/// An environment whose file got another name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Rename {
+    /// Its name before.
+    pub from: EnvironmentId,
+    /// Its name now.
+    pub to: EnvironmentId,
 }
 
 /// An answer that would take an image back to a digest that it had before. It has to be given again.

@@ -95,7 +95,8 @@ impl Locked {
         outcome: Locking,
     ) -> Self {
         let lock = environments.lock.clone();
-        let change = LockChange { lock, files: BTreeMap::new(), moves: Vec::new(), holds: Vec::new(), ..change };
+        let (files, moves, holds, renames) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
+        let change = LockChange { lock, files, moves, holds, renames, ..change };
         Self { commit, environments, change, outcome }
     }
 

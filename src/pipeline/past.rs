@@ -6,6 +6,7 @@ use super::{
     Memory, World,
     locked::{Base, LockMode},
     memory::today,
+    renames,
 };
 use crate::{
     io::{git, repository::Repository},
@@ -20,6 +21,7 @@ use crate::{
         lock::{
             self, Inputs,
             past::{self, Past, Questions, Wishes},
+            rename::Renames,
             verdict::{Guards, History},
         },
     },
@@ -44,8 +46,14 @@ pub(super) async fn lock<C, K>(world: &World<C, K>, memory: &mut Memory, base: &
 pub(super) async fn weigh<C, K>(world: &World<C, K>, memory: &mut Memory, base: &Base, asked: &Lock) -> LockChange {
     let Environments { environments, settings, lock: old, .. } = &base.environments;
     let guards = Guards::default();
-    let inputs =
-        Inputs { environments, settings, lock: old, asked, resolution: &base.resolution, guards, today: today() };
+    let renames = match world.options.lock_mode {
+        LockMode::Follow => Renames::default(),
+        LockMode::Configured | LockMode::Commit | LockMode::Branch => {
+            renames::find(&world.repository, &base.commit, &base.snapshot, &base.environments).await
+        }
+    };
+    let (resolution, renames) = (&base.resolution, &renames);
+    let inputs = Inputs { environments, settings, lock: old, asked, resolution, guards, renames, today: today() };
     let change = lock::lock(&inputs);
     if world.options.lock_mode == LockMode::Follow {
         return change;

@@ -5,19 +5,23 @@ pub mod entry;
 pub mod holds;
 mod message;
 pub mod past;
+pub mod rename;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
 
-pub use message::{describe, describe_hold, hold_value, images, message, with_manifests};
+pub use message::{describe, describe_hold, describe_rename, hold_value, images, message, with_manifests};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 
-use self::verdict::{Case, Guards, Verdict};
+use self::{
+    rename::Renames,
+    verdict::{Case, Guards, Verdict},
+};
 use super::{
     budget,
     lockfile::{self, diff},
@@ -50,6 +54,8 @@ pub struct Inputs<'a> {
     pub resolution: &'a Resolution,
     /// What speaks against moving an image: a person reverted it, or its registry goes back.
     pub guards: Guards<'a>,
+    /// Environments whose files got other names.
+    pub renames: &'a Renames,
     /// The day (UTC), by which holds may have ended.
     pub today: Date,
 }
@@ -62,25 +68,46 @@ pub struct Inputs<'a> {
 /// lockfile whose meaning does not change is not written, whatever it looks like, so that two formatters never fight
 /// over it.
 pub fn lock(inputs: &Inputs<'_>) -> LockChange {
-    let &Inputs { environments, settings, lock: old, today, .. } = inputs;
+    let &Inputs { environments, settings, lock: old, renames, today, .. } = inputs;
     let in_force = holds::in_force(environments, old, today);
     let mut change = LockChange::default();
+    let renamed: BTreeMap<_, _> = renames.known.iter().map(|rename| (&rename.to, &rename.from)).collect();
     for (id, environment) in environments {
-        match (environment, old.get(id)) {
+        let name = renamed.get(id).copied().unwrap_or(id);
+        let is_renamed = name != id;
+        match (environment, old.get(name)) {
+            (_, former) if renames.undecided.contains(id) => {
+                change.lock.extend(former.map(|former| (id.clone(), former.clone())));
+            }
             (Ok(environment), None) if !environment.suspend => {
-                lock_one(inputs, environment, Stored::default(), &mut change);
+                let asked = inputs.asked.get(id).and_then(|asked| asked.as_ref().ok());
+                lock_one(inputs, environment, Stored { asked, ..Stored::default() }, &mut change);
             }
             (Ok(environment), Some(Ok(lockfile))) if !environment.suspend => {
-                let in_force = in_force.get(id).and_then(|current| current.as_ref().ok());
-                lock_one(inputs, environment, Stored { lockfile: Some(lockfile), in_force }, &mut change);
+                let in_force = in_force.get(name).and_then(|current| current.as_ref().ok());
+                let asked = inputs.asked.get(name).and_then(|asked| asked.as_ref().ok());
+                let stored = Stored { lockfile: Some(lockfile), in_force, asked, is_renamed };
+                lock_one(inputs, environment, stored, &mut change);
             }
             (_, Some(former)) => {
+                if let (true, Ok(lockfile)) = (is_renamed, former) {
+                    change.files.insert(id.lock_path(), Some(lockfile::write(lockfile)));
+                }
                 change.lock.insert(id.clone(), former.clone());
             }
             (_, None) => {}
         }
     }
-    remove(environments, settings, old, &mut change);
+    for rename in &renames.known {
+        change.files.insert(rename.from.lock_path(), None);
+        change.renames.push(rename.clone());
+    }
+    change.renames.sort_by(|a, b| a.to.cmp(&b.to));
+    let moved: BTreeSet<&EnvironmentId> = renamed.into_values().collect();
+    for id in renames.undecided.iter().filter(|id| !environments.contains_key(*id)) {
+        change.lock.extend(old.get(id).map(|former| (id.clone(), former.clone())));
+    }
+    remove(environments, settings, old, &moved, &mut change);
     change.moves.sort_by(|a, b| (&a.environment, &a.image).cmp(&(&b.environment, &b.image)));
     change
 }
@@ -92,6 +119,10 @@ struct Stored<'a> {
     lockfile: Option<&'a Lockfile>,
     /// The same without the holds that have ended or are lifted.
     in_force: Option<&'a Lockfile>,
+    /// What it was when the questions were asked.
+    asked: Option<&'a Lockfile>,
+    /// Whether it is that of another name. Then it moves as it is: what a tag names now is another commit's matter.
+    is_renamed: bool,
 }
 
 /// Adds what is wrong with images whose questions have an answer. They are locked all the same.
@@ -113,7 +144,6 @@ pub fn warn(environments: &Batch<Environment>, settings: &Settings, warnings: &W
 fn lock_one(inputs: &Inputs<'_>, environment: &Environment, stored: Stored<'_>, change: &mut LockChange) {
     let &Inputs { settings, resolution, guards, .. } = inputs;
     let old = stored.in_force;
-    let asked = inputs.asked.get(&environment.id).and_then(|asked| asked.as_ref().ok());
     let mut next = Lockfile::default();
     let mut problems: Vec<Problem> = Vec::new();
     let mut renamed: BTreeSet<&Name> = BTreeSet::new();
@@ -122,7 +152,8 @@ fn lock_one(inputs: &Inputs<'_>, environment: &Environment, stored: Stored<'_>, 
         let answer = key.as_ref().and_then(|key| resolution.get(key));
         let (name, former) = old.and_then(|old| former(old, environment, image)).unzip();
         renamed.extend(name);
-        let answer = answer.filter(|_| !is_overtaken(image, former, asked));
+        let is_same = former.is_some_and(|former| former.reference == image.reference);
+        let answer = answer.filter(|_| !(is_same && stored.is_renamed) && !is_overtaken(image, former, stored.asked));
         let is_let_go = former.is_some_and(|former| former.hold.is_none())
             && name.and_then(|name| stored.lockfile?.images.get(name)).is_some_and(|entry| entry.hold.is_some());
         // That a hold has ended is a person's decision, and newer than all that the history tells.
@@ -150,7 +181,7 @@ fn lock_one(inputs: &Inputs<'_>, environment: &Environment, stored: Stored<'_>, 
     }
     let old = stored.lockfile;
     let unchanged = old.map_or(next.images.is_empty(), |old| *old == next);
-    if !unchanged {
+    if !unchanged || stored.is_renamed {
         change.files.insert(environment.id.lock_path(), Some(lockfile::write(&next)));
         change.moves.extend(diff::diff(&environment.id, old, Some(&next)));
         change.holds.extend(diff::holds(&environment.id, old, Some(&next)));
@@ -185,10 +216,18 @@ fn is_overtaken(image: &Image, former: Option<&LockedImage>, asked: Option<&Lock
 }
 
 /// Deletes the lockfiles of environments that are gone from Git, as far as the budget allows.
-fn remove(environments: &Batch<Environment>, settings: &Settings, old: &Lock, change: &mut LockChange) {
-    let existing: BTreeSet<EnvironmentId> = old.keys().cloned().collect();
+fn remove(
+    environments: &Batch<Environment>,
+    settings: &Settings,
+    old: &Lock,
+    moved: &BTreeSet<&EnvironmentId>,
+    change: &mut LockChange,
+) {
+    let existing: BTreeSet<EnvironmentId> = old.keys().filter(|id| !moved.contains(id)).cloned().collect();
     let present: BTreeSet<EnvironmentId> = environments.keys().cloned().collect();
     let mut removed: BTreeSet<EnvironmentId> = existing.difference(&present).cloned().collect();
+    // What is in the new lock already is kept, although its file is gone.
+    removed.retain(|id| !change.lock.contains_key(id));
     if let Err(blocked) = budget::decide_beside(&existing, &removed, &present, &settings.prune) {
         for id in &blocked.environments {
             removed.remove(id);

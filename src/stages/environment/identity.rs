@@ -115,6 +115,13 @@ fn unread(snapshot: &Snapshot) -> BTreeMap<Name, Problem> {
     unread
 }
 
+/// The file of an environment, if there is exactly one at the right place.
+pub fn file<'a>(snapshot: &'a Snapshot, id: &EnvironmentId) -> Option<&'a Entry> {
+    let is_its = |path: &str| of_path(path) == Some(Ok((id.clone(), Form::Proper)));
+    let mut files = snapshot.under("environments").filter(|(path, _)| is_its(path));
+    files.next().map(|(_, entry)| entry).filter(|_| files.next().is_none())
+}
+
 fn claim<'a>(id: &EnvironmentId, files: &[Candidate<'a>], rivals: &[&str], settings: &Settings) -> Claim<'a> {
     let [file] = files else {
         return broken(files.iter().map(|file| {

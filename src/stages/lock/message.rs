@@ -12,7 +12,7 @@ use std::{
 use crate::{
     model::{
         digest::Digest,
-        lock::{Hold, HoldChange, LockChange, Move, Previous},
+        lock::{Hold, HoldChange, LockChange, Move, Previous, Rename},
         name::EnvironmentId,
         text::one_line,
     },
@@ -31,12 +31,14 @@ const NONE: &str = "none";
 /// them: four for each image that moved or whose hold changed (`Larder-Environment`, `Larder-Image`, `Larder-Old-Digest`,
 /// `Larder-New-Digest`), followed by `Larder-Hold` with the reason for the hold (as a JSON string where it could be taken
 /// for something else) where one was set, or `none` where one was taken away,
-/// `Larder-Environment` alone for a lockfile that changed without either, and `Larder-Version`.
+/// `Larder-Environment` alone for a lockfile that changed without either, or with `Larder-Renamed-From` for one that moved
+/// with its environment's file, and `Larder-Version`.
 /// <https://git-scm.com/docs/git-interpret-trailers>
 pub fn message(change: &LockChange, version: &str) -> String {
     let quiet = without_moves(change);
     let mut lines: Vec<String> = change.moves.iter().map(|moved| format!("- {}", describe(moved))).collect();
     lines.extend(change.holds.iter().map(|hold| format!("- {}", describe_hold(hold))));
+    lines.extend(change.renames.iter().map(|rename| format!("- {}", describe_rename(rename))));
     lines.extend(quiet.iter().map(|(id, what)| format!("- {id}: {what}")));
     if lines.len() > BODY_LINES {
         let more = lines.len() - BODY_LINES;
@@ -49,6 +51,9 @@ pub fn message(change: &LockChange, version: &str) -> String {
             let hold = hold.map(|hold| trailer("Hold", &hold_value(hold)));
             trailers(&moved).into_iter().chain(hold)
         })
+        .chain(change.renames.iter().flat_map(|Rename { from, to }| {
+            [trailer("Environment", &to.to_string()), trailer("Renamed-From", &from.to_string())]
+        }))
         .chain(quiet.iter().map(|(id, _)| trailer("Environment", &id.to_string())))
         .chain([trailer("Version", version)])
         .collect();
@@ -64,7 +69,9 @@ pub fn with_manifests(message: &str, digest: &Digest) -> String {
 /// Environments whose lockfile changes although no image moves.
 fn without_moves(change: &LockChange) -> Vec<(EnvironmentId, &'static str)> {
     let moved = change.moves.iter().map(|moved| &moved.environment);
-    let moved: BTreeSet<&EnvironmentId> = moved.chain(change.holds.iter().map(|hold| &hold.environment)).collect();
+    let renamed = change.renames.iter().flat_map(|rename| [&rename.from, &rename.to]);
+    let moved: BTreeSet<&EnvironmentId> =
+        moved.chain(change.holds.iter().map(|hold| &hold.environment)).chain(renamed).collect();
     let files = change.files.iter().filter_map(|(path, bytes)| Some((environment_of(path)?, bytes)));
     files
         .filter(|(id, _)| !moved.contains(id))
@@ -98,6 +105,11 @@ pub fn describe_hold(hold: &HoldChange) -> String {
 /// The value of the trailer of a hold: its reason, or `none` where it is taken away.
 pub fn hold_value(hold: &HoldChange) -> String {
     hold.reason().map_or_else(|| NONE.to_owned(), unambiguous)
+}
+
+/// A rename in a line, for people.
+pub fn describe_rename(rename: &Rename) -> String {
+    one_line(&format!("{}: renamed to {}", rename.from, rename.to)).into_owned()
 }
 
 /// A reason as the value of a trailer: as it is, or as a JSON string where it could be taken for [`NONE`] or for such a

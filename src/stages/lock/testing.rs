@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Inputs, verdict::Guards};
+use super::{Inputs, rename::Renames, verdict::Guards};
 use crate::model::{
     batch::Batch,
     digest::Digest,
@@ -125,6 +125,8 @@ pub(crate) fn unavailable(reference: &str) -> Failure {
 /// The day on which the tests lock.
 pub(crate) const TODAY: jiff::civil::Date = jiff::civil::date(2026, 12, 1);
 
+static NONE: Renames = Renames { known: Vec::new(), undecided: BTreeSet::new() };
+
 /// [`super::lock`] where nothing has moved since the questions, and nothing else is known.
 pub(crate) fn lock(
     environments: &Batch<Environment>,
@@ -142,8 +144,8 @@ pub(crate) fn inputs<'a>(
     old: &'a Lock,
     resolution: &'a Resolution,
 ) -> Inputs<'a> {
-    let guards = Guards::default();
-    Inputs { environments, settings, lock: old, asked: old, resolution, guards, today: TODAY }
+    let (guards, renames) = (Guards::default(), &NONE);
+    Inputs { environments, settings, lock: old, asked: old, resolution, guards, renames, today: TODAY }
 }
 
 /// What was locked for these environments by these answers.

@@ -16,7 +16,7 @@ use crate::{
     },
     stages::{
         load::Environments,
-        lock::{self, Inputs, entry, verdict::Guards},
+        lock::{self, Inputs, entry, rename::Renames, verdict::Guards},
         render,
         resolve::{self, Answered, Due, Refresh},
     },
@@ -58,10 +58,10 @@ impl Side {
             Registries::Asked(resolution) => Cow::Borrowed(resolution),
         };
         let Environments { environments: files, settings, lock: old, templates, .. } = &environments;
-        let guards = Guards::default();
+        let (guards, renames) = (Guards::default(), &Renames::default());
         let (lock, resolution) = (old, &*resolution);
-        let mut change =
-            lock::lock(&Inputs { environments: files, settings, lock, asked: lock, resolution, guards, today });
+        let inputs = Inputs { environments: files, settings, lock, asked: lock, resolution, guards, renames, today };
+        let mut change = lock::lock(&inputs);
         lock::warn(files, settings, &resolution::warnings(resolution), &mut change);
         let (digests, unlocked) = match registries {
             // That a reference has no answer yet is not a fault of the change.

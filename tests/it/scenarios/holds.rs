@@ -132,6 +132,38 @@ fn a_revert_holds_until_it_is_released() {
 }
 
 #[test]
+fn a_renamed_environment_keeps_its_digest_and_its_hold() {
+    let (world, reference) = one_image("rename", "");
+    let target = ["--target", "dir:out"];
+    assert!(world.pass(&target).well);
+    let first = locked(&world);
+    ada(&world, &["hold", "research/x", "notebook", "--reason", "exam"]);
+    let second = retag(&world, &reference, "2");
+    world.remove(&[FILE], "Make way");
+    let renamed = environment(&[("notebook", &reference)], "  refresh: 24h\n");
+    world.commit(&[("environments/research/y.yaml", &renamed)], "Rename");
+    let diff = world.git(&["diff", "-M50%", "--name-status", "main~2", "main", "--", "environments"]);
+    assert!(diff.starts_with('R'), "{diff}");
+
+    let pass = world.pass(&target);
+    assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
+    assert_eq!(subject(&world), "lock: rename research/x to research/y");
+    assert_eq!(world.git(&["ls-tree", "-r", "--name-only", "main", "lock"]), "lock/research/y.yaml");
+    let lockfile = || world.git(&["show", "main:lock/research/y.yaml"]);
+    assert!(lockfile().contains(&first) && lockfile().contains("reason: \"exam\""), "{}", lockfile());
+    let message = world.git(&["log", "-1", "--format=%B", "main"]);
+    assert!(message.contains("Larder-Environment: research/y\nLarder-Renamed-From: research/x\n"), "{message}");
+    let before = commits(&world);
+    assert!(world.pass(&target).well);
+    assert_eq!(commits(&world), before);
+
+    // The move was larder's: nothing holds the image once it is released.
+    ada(&world, &["release", "research/y", "notebook"]);
+    assert!(world.pass(&target).well);
+    assert!(lockfile().contains(&second) && !lockfile().contains("hold:"), "{}", lockfile());
+}
+
+#[test]
 fn rollback_brings_the_tag_back_and_keeps_it() {
     let world = World::new("rollback", &["research"]);
     let (old, new) = (format!("{}:1", world.image("notebook")), format!("{}:2", world.image("notebook")));

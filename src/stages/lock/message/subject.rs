@@ -35,9 +35,17 @@ fn what(change: &LockChange) -> Vec<String> {
     let has_moved = |hold: &&HoldChange| hold.hold.is_some() || !change.moves.iter().any(|moved| is_of(hold, moved));
     let holds: Vec<&HoldChange> = change.holds.iter().filter(has_moved).collect();
     let quiet = without_moves(change);
+    if let ([], []) = (change.moves.as_slice(), change.holds.as_slice())
+        && let ([rename], []) = (change.renames.as_slice(), quiet.as_slice())
+    {
+        return vec![format!("rename {} to {}", rename.from, rename.to), format!("rename {}", rename.from)];
+    }
+    if change.renames.len() > 1 && change.moves.is_empty() && change.holds.is_empty() {
+        return vec![format!("rename {} environments", change.renames.len())];
+    }
     let changed: BTreeSet<&EnvironmentId> = moves.keys().copied().chain(quiet.iter().map(|(id, _)| id)).collect();
     let added = moves.iter().filter(|(id, moves)| is_added(change, id, moves)).count();
-    let removed = change.files.values().filter(|bytes| bytes.is_none()).count();
+    let removed = change.files.values().filter(|bytes| bytes.is_none()).count() - change.renames.len();
     match change.moves.as_slice() {
         _ if !holds.is_empty() => held(change, &holds),
         _ if added == changed.len() => vec![all("add", &changed)],
