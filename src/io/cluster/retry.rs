@@ -36,7 +36,11 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Overload {
         let asked = stated.map(|stated| retry_after(Some(stated), Timestamp::now()).as_secs());
         let wait = delay(self.sent, asked, fastrand::f64());
         self.sent += 1;
-        tracing::debug!(status = response.status().as_u16(), ?wait, "the API server asks to come back later");
+        tracing::debug!(
+            status = response.status().as_u16(),
+            wait_ms = wait.as_millis() as u64,
+            "the API server asks to come back later"
+        );
         Some(tokio::time::sleep(wait))
     }
 
