@@ -18,7 +18,7 @@ use crate::{
     },
     metrics::Metrics,
     model::{
-        failure::{Category, Problem},
+        failure::{Category, Failure, Problem},
         plan::Action,
         status::Status,
     },
@@ -162,6 +162,7 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
             let mut found = Vec::new();
             let polled = match tip {
                 Ok(Tip::Commit(tip)) => {
+                    self.poll_ended(None);
                     found.push(tip);
                     if self.must_pass(&tip) {
                         let _ = self.pass(&tip, shutdown).await;
@@ -171,14 +172,18 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
                 }
                 Ok(Tip::Empty) => {
                     tracing::warn!("the repository has no branch yet: the target stays as it is");
+                    self.poll_ended(Some(&no_commit().into()));
                     false
                 }
                 Ok(Tip::Gone { branch }) => {
-                    self.log.cannot_start(&gone(&branch).into());
+                    let failure = gone(&branch).into();
+                    self.log.cannot_start(&failure);
+                    self.poll_ended(Some(&failure));
                     false
                 }
                 Err(error) => {
                     self.log.cannot_start(&error.0);
+                    self.poll_ended(Some(&error.0));
                     false
                 }
             };
@@ -242,6 +247,12 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
         if let (Some(observer), true) = (&self.observer, is_new) {
             observer.observe(pass);
         }
+    }
+
+    /// Makes a poll's failure part of the status until the next poll that succeeds.
+    fn poll_ended(&self, failure: Option<&Failure>) {
+        let previous = self.status.borrow().clone();
+        self.send(status::polled(&previous, failure));
     }
 
     /// Hands the status to all subscribers, unless it is what they have; whether it is new.

@@ -34,6 +34,7 @@ pub struct Metrics {
     registry_requests: Counter,
     target_requests: Counter,
     environments: Family<Ready, Gauge>,
+    problems: Family<Wrong, Gauge>,
     webhooks: Family<Delivery, Counter>,
     since_progress: Gauge<f64, AtomicU64>,
     progress: Since,
@@ -54,6 +55,12 @@ struct Ended {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct Ready {
     state: &'static str,
+    reason: &'static str,
+}
+
+/// The reason of a problem of the controller itself.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Wrong {
     reason: &'static str,
 }
 
@@ -99,6 +106,7 @@ impl Metrics {
             registry_requests: Counter::default(),
             target_requests: Counter::default(),
             environments: Family::default(),
+            problems: Family::default(),
             webhooks: Family::default(),
             since_progress: Gauge::default(),
             progress: Since::now(),
@@ -126,6 +134,11 @@ impl Metrics {
             "environments",
             "Environments by state and by the reason of their Ready condition",
             metrics.environments.clone(),
+        );
+        registry.register(
+            "problems",
+            "Problems of no environment and no tenant in particular, by reason",
+            metrics.problems.clone(),
         );
         registry.register("webhooks", "Webhooks by sender and outcome", metrics.webhooks.clone());
         registry.register_with_unit(
@@ -188,12 +201,20 @@ impl Metrics {
     pub fn encode(&self) -> String {
         self.since_progress.set(self.progress.elapsed().as_secs_f64());
         self.count_environments();
+        self.count_problems();
         let mut text = String::new();
         if let Ok(registry) = self.registry.lock() {
             // Writing to a String cannot fail.
             let _ = encode(&mut text, &registry);
         }
         text
+    }
+
+    fn count_problems(&self) {
+        self.problems.clear();
+        for finding in &self.status.borrow().problems {
+            self.problems.get_or_create(&Wrong { reason: finding.reason.as_str() }).inc();
+        }
     }
 
     fn count_environments(&self) {
@@ -212,12 +233,16 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::status::EnvironmentStatus;
+    use crate::model::{
+        failure::{Category, Problem},
+        status::{EnvironmentStatus, Finding, Reason},
+    };
 
     #[test]
     fn counts_are_encoded() {
         let environments = [("t/a".parse().unwrap(), EnvironmentStatus::default())].into();
-        let (sender, receiver) = watch::channel(Arc::new(Status { environments, ..Status::default() }));
+        let problems = vec![Finding::new(Reason::PollFailed, Problem::new(Category::Git, "no answer"))];
+        let (sender, receiver) = watch::channel(Arc::new(Status { environments, problems, ..Status::default() }));
         let metrics = Metrics::new(receiver);
         metrics.polled();
         metrics.pass_failed();
@@ -228,6 +253,7 @@ mod tests {
             "larder_since_progress_seconds",
             concat!("larder_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "larder_environments{state=\"NotApplied\",reason=\"NoPass\"} 1",
+            "larder_problems{reason=\"PollFailed\"} 1",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }

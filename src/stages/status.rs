@@ -119,6 +119,18 @@ pub fn cannot_start(previous: &Status, tip: Option<String>, failure: &Failure) -
     status
 }
 
+/// The status after a poll of the branch: with its failure, or without that of an earlier poll.
+pub fn polled(previous: &Status, failure: Option<&Failure>) -> Status {
+    let mut status = previous.clone();
+    status.problems.retain(|finding| finding.reason != Reason::PollFailed);
+    let problems = failure.map(Failure::problems).unwrap_or_default();
+    status.problems.extend(problems.iter().map(|problem| Finding::new(Reason::PollFailed, problem.clone())));
+    if status.problems != previous.problems {
+        status.conditions = conditions::of_controller(status.commit.as_deref(), &status.problems);
+    }
+    status
+}
+
 /// The status of files: of a commit, or of a directory. `published` is what a controller has written down after its last
 /// pass; it says nothing about files that it has not seen.
 pub fn of_files(

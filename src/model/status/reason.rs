@@ -10,6 +10,8 @@ use super::State;
 pub enum Reason {
     /// No pass can start on the branch's tip.
     CannotStart,
+    /// The tip of the branch could not be read: the repository does not answer, or the branch is gone.
+    PollFailed,
     /// The lock could not be committed; the previous one stays in effect.
     LockRefused,
     /// It is gone from Git, but the budget does not allow its removal.
@@ -77,8 +79,9 @@ pub enum Effect {
 
 impl Reason {
     /// All of them, in order of precedence.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::CannotStart,
+        Self::PollFailed,
         Self::LockRefused,
         Self::RemovalBlocked,
         Self::InvalidFile,
@@ -107,6 +110,7 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CannotStart => "CannotStart",
+            Self::PollFailed => "PollFailed",
             Self::LockRefused => "LockRefused",
             Self::RemovalBlocked => "RemovalBlocked",
             Self::InvalidFile => "InvalidFile",
@@ -142,9 +146,12 @@ impl Reason {
             | Self::InvalidLockfile
             | Self::RenderFailed
             | Self::MisplacedFile => Effect::Stalled,
-            Self::ApplyFailed | Self::NotAttempted | Self::NotApplied | Self::PullFailed | Self::Pulling => {
-                Effect::Reconciling
-            }
+            Self::PollFailed
+            | Self::ApplyFailed
+            | Self::NotAttempted
+            | Self::NotApplied
+            | Self::PullFailed
+            | Self::Pulling => Effect::Reconciling,
             Self::NotLocked | Self::ImageUnusable => Effect::NotReady,
             Self::Suspended => Effect::Suspended,
             Self::ProposalWaiting | Self::Held | Self::Unconfirmed => Effect::Note,
@@ -158,6 +165,7 @@ impl Reason {
         match self {
             Self::RemovalBlocked => State::Blocked,
             Self::CannotStart
+            | Self::PollFailed
             | Self::LockRefused
             | Self::InvalidFile
             | Self::InvalidLockfile

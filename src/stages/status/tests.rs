@@ -172,6 +172,22 @@ fn what_a_pass_could_not_do_is_the_reason() {
 }
 
 #[test]
+fn a_failed_poll_is_told_until_one_succeeds() {
+    let before = status(&[]);
+    let failure = Failure::from(Problem::new(Category::Git, "the repository does not answer"));
+    let failed = polled(&before, Some(&failure));
+    let ready = &failed.conditions[0];
+    assert_eq!((ready.status, ready.reason), (ConditionStatus::False, Reason::PollFailed));
+    assert!(failed.conditions.iter().any(|condition| condition.kind == ConditionType::Reconciling));
+    assert_eq!((&failed.environments, &failed.last_pass), (&before.environments, &before.last_pass));
+    assert_eq!(polled(&failed, Some(&failure)), failed, "it is told once, however often it fails");
+    assert_eq!(of_commit(&failed), of_commit(&before), "it says nothing about the commit");
+    let healed = polled(&failed, None);
+    assert!(healed.problems.is_empty() && healed.conditions[0].reason == Reason::Succeeded);
+    assert_eq!(polled(&before, None), before);
+}
+
+#[test]
 fn what_is_only_proposed_is_waited_for() {
     let mut waiting = status(&[(Reason::NotLocked, "not locked yet")]);
     assert_eq!(of_commit(&waiting).unwrap().state, CommitState::Failure);
