@@ -14,7 +14,9 @@ use crate::{
     },
     pipeline::today,
     stages::{
-        changed, load, render,
+        changed, load,
+        lock::rename,
+        render,
         review::{self, Registries, Review, Side, text},
     },
 };
@@ -84,7 +86,11 @@ impl Saved {
 }
 
 fn compare(committed: &Snapshot, saved: &Snapshot, options: &render::Options) -> Review {
-    let read = |snapshot| Ok::<_, Failure>(Side::new(load::load(snapshot)?, &Registries::NotAsked, options, today()));
+    let read = |snapshot| -> Result<Side, Failure> {
+        let loaded = load::load(snapshot)?;
+        let renames = rename::between(committed, snapshot, &loaded.environments, &loaded.lock);
+        Ok(Side::new(loaded, &Registries::NotAsked, options, today(), renames))
+    };
     let names = ("the commit", "the saved files");
     match read(saved) {
         Ok(saved) => review::review(read(committed).ok().as_ref(), &saved, names),

@@ -99,12 +99,14 @@ pub enum Nodes {
 }
 
 /// What happens to an environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvironmentChangeKind {
     /// Its file is new.
     Added,
     /// Its file says something else.
     Changed,
+    /// Its file has another name; lockfile and holds move along. This was its name.
+    Renamed(EnvironmentId),
     /// Its file is gone.
     Removed,
     /// Its file was right and is wrong now: all of it stays as it is.

@@ -136,6 +136,9 @@ pub struct Environment {
     pub environment: String,
     /// What happens to it.
     pub change: EnvironmentChange,
+    /// The name that it had before, where it was renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<String>,
     /// The parts of its file that differ, in words.
     pub parts: Vec<String>,
     /// The nodes that it is for.
@@ -150,6 +153,8 @@ pub enum EnvironmentChange {
     Added,
     /// Its file says something else.
     Changed,
+    /// Its file has another name; lockfile and holds move along.
+    Renamed,
     /// Its file is gone.
     Removed,
     /// Its file was right and is wrong now: all of it stays as it is.
@@ -326,12 +331,17 @@ fn environment(review: &review::Review, change: &review::EnvironmentChange) -> E
     };
     Environment {
         environment: change.id.to_string(),
-        change: match change.kind {
+        change: match &change.kind {
             review::EnvironmentChangeKind::Added => EnvironmentChange::Added,
             review::EnvironmentChangeKind::Changed => EnvironmentChange::Changed,
+            review::EnvironmentChangeKind::Renamed(_) => EnvironmentChange::Renamed,
             review::EnvironmentChangeKind::Removed => EnvironmentChange::Removed,
             review::EnvironmentChangeKind::Broken => EnvironmentChange::Broken,
             review::EnvironmentChangeKind::Repaired => EnvironmentChange::Repaired,
+        },
+        renamed_from: match &change.kind {
+            review::EnvironmentChangeKind::Renamed(from) => Some(from.to_string()),
+            _ => None,
         },
         parts: change.parts.iter().map(|&part| part.to_owned()).collect(),
         nodes: Nodes { selection, pool, count: review.nodes.get(&change.id).copied() },

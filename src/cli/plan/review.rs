@@ -9,6 +9,7 @@ use crate::{
     pipeline::{compare, today},
     stages::{
         load::{self, Environments},
+        lock::rename,
         render,
         review::{self, Registries, Review, Side, markdown, text},
     },
@@ -69,12 +70,14 @@ async fn compute(plan: &Plan) -> Result<Compared, CliError> {
     let names = (names.0.as_str(), names.1.as_str());
     let commit = |snapshot: &Snapshot| json::Revision { commit: snapshot.commit().map(str::to_owned) };
     let (from, to) = (commit(&former), commit(&later));
-    let later = match load::load(&later) {
+    let files = later;
+    let later = match load::load(&files) {
         Ok(loaded) => loaded,
         Err(failure) => {
             return Ok(Compared { review: review::unreadable(&failure, names), from, to, environments: None });
         }
     };
+    let renames = rename::between(&former, &files, &later.environments, &later.lock);
     let former = load::load(&former).ok();
     let (before, after) = if *resolve {
         let questions = review::questions(former.as_ref(), &later);
@@ -83,8 +86,8 @@ async fn compute(plan: &Plan) -> Result<Compared, CliError> {
     } else {
         (Registries::NotAsked, Registries::NotAsked)
     };
-    let former = former.map(|loaded| Side::new(loaded, &before, &options, today()));
-    let later = Side::new(later, &after, &options, today());
+    let former = former.map(|loaded| Side::new(loaded, &before, &options, today(), Vec::new()));
+    let later = Side::new(later, &after, &options, today(), renames);
     let mut review = review::review(former.as_ref(), &later, names);
     if *dry_run == DryRun::Server {
         let target = session::target(&plan.target).await?;

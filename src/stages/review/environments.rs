@@ -15,12 +15,18 @@ use crate::{
 };
 
 pub(super) fn changes(from: Option<&Side>, to: &Side) -> Vec<EnvironmentChange> {
-    let before = |id: &EnvironmentId| from.and_then(|side| side.environments.environments.get(id));
+    let before = |id: &EnvironmentId| from.and_then(|side| side.environments.environments.get(to.name_before(id)));
     let after = |id: &EnvironmentId| to.environments.environments.get(id);
     ids(from, to)
         .into_iter()
         .filter_map(|id| {
-            let (kind, parts) = compare(before(&id), after(&id))?;
+            let change = compare(before(&id), after(&id));
+            let (kind, parts) = match to.name_before(&id) {
+                name if *name != id => {
+                    (Kind::Renamed(name.clone()), change.map(|(_, parts)| parts).unwrap_or_default())
+                }
+                _ => change?,
+            };
             let nodes = match (after(&id), before(&id), from) {
                 (Some(Ok(environment)), ..) => nodes(environment, &to.environments.settings),
                 (None, Some(Ok(environment)), Some(from)) => nodes(environment, &from.environments.settings),
@@ -49,7 +55,7 @@ pub(super) fn shared(from: Option<&Side>, to: &Side) -> Vec<String> {
 pub(super) fn blocked(from: Option<&Side>, to: &Side) -> Option<Blocked> {
     let existing: BTreeSet<EnvironmentId> = from?.environments.environments.keys().cloned().collect();
     let present: BTreeSet<EnvironmentId> = to.environments.environments.keys().cloned().collect();
-    let removed = existing.difference(&present).cloned().collect();
+    let removed = existing.difference(&present).filter(|id| !to.has_renamed(id)).cloned().collect();
     budget::decide_beside(&existing, &removed, &present, &to.environments.settings.prune).err().map(|blocked| *blocked)
 }
 
@@ -74,7 +80,7 @@ pub fn differing(from: Option<&Environments>, to: &Environments) -> BTreeSet<Env
 
 pub(super) fn ids(from: Option<&Side>, to: &Side) -> BTreeSet<EnvironmentId> {
     let former = from.into_iter().flat_map(|side| side.environments.environments.keys());
-    former.chain(to.environments.environments.keys()).cloned().collect()
+    former.filter(|id| !to.has_renamed(id)).chain(to.environments.environments.keys()).cloned().collect()
 }
 
 /// The pool of `larder.yaml` with these nodes, if there is one.

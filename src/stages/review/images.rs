@@ -21,7 +21,7 @@ struct Shown<'a> {
 pub(super) fn changes(from: Option<&Side>, to: &Side) -> Vec<ImageChange> {
     let mut changes = Vec::new();
     for id in ids(from, to) {
-        let before = from.map(|side| images(side, &id)).unwrap_or_default();
+        let before = from.map(|side| images(side, to.name_before(&id))).unwrap_or_default();
         let after = images(to, &id);
         let names: BTreeSet<&Name> = before.keys().chain(after.keys()).collect();
         for name in names {

@@ -10,8 +10,9 @@ use crate::{
         batch::{Batch, succeeded},
         environment::{Environment, Image},
         failure::{Failure, Problem},
-        lock::LockChange,
+        lock::{LockChange, Rename},
         manifest::Manifests,
+        name::EnvironmentId,
         resolution::{self, Resolution},
     },
     stages::{
@@ -43,6 +44,8 @@ pub struct Side {
     pub unlocked: Vec<Problem>,
     /// Whether the registries were asked.
     pub digests: Digests,
+    /// Environments that were renamed on the way to this side.
+    pub renames: Vec<Rename>,
 }
 
 impl Side {
@@ -52,15 +55,17 @@ impl Side {
         registries: &Registries,
         options: &render::Options,
         today: Date,
+        renames: Vec<Rename>,
     ) -> Self {
         let resolution = match registries {
             Registries::NotAsked => Cow::Owned(Resolution::new()),
             Registries::Asked(resolution) => Cow::Borrowed(resolution),
         };
         let Environments { environments: files, settings, lock: old, templates, .. } = &environments;
-        let (guards, renames) = (Guards::default(), &Renames::default());
-        let (lock, resolution) = (old, &*resolution);
-        let inputs = Inputs { environments: files, settings, lock, asked: lock, resolution, guards, renames, today };
+        let renames = Renames { known: renames, ..Renames::default() };
+        let (guards, lock, resolution) = (Guards::default(), old, &*resolution);
+        let inputs =
+            Inputs { environments: files, settings, lock, asked: lock, resolution, guards, renames: &renames, today };
         let mut change = lock::lock(&inputs);
         lock::warn(files, settings, &resolution::warnings(resolution), &mut change);
         let (digests, unlocked) = match registries {
@@ -70,7 +75,17 @@ impl Side {
         };
         let manifests = render::render(files, settings, templates, &change.lock, options);
         environments.lock = change.lock;
-        Self { environments, manifests, unlocked, digests }
+        Self { environments, manifests, unlocked, digests, renames: renames.known }
+    }
+
+    /// The name that an environment of this side had before.
+    pub(super) fn name_before<'a>(&'a self, id: &'a EnvironmentId) -> &'a EnvironmentId {
+        self.renames.iter().find(|rename| rename.to == *id).map_or(id, |rename| &rename.from)
+    }
+
+    /// Whether an environment has another name on this side.
+    pub(super) fn has_renamed(&self, id: &EnvironmentId) -> bool {
+        self.renames.iter().any(|rename| rename.from == *id)
     }
 
     /// The lock of this side, as what is planned takes it.

@@ -8,7 +8,7 @@ use crate::{
         digest::Digest,
         environment::Placement,
         failure::{Category, Failure, Problem},
-        lock::{Hold, HoldOrigin},
+        lock::{Hold, HoldOrigin, Rename},
         manifest::Kind as ObjectKind,
         observation::{NodeTraits, Taint},
         plan::Action,
@@ -37,7 +37,7 @@ fn loaded(world: &World) -> Environments {
 }
 
 fn side(world: &World, registries: &Registries) -> Side {
-    Side::new(loaded(world), registries, &Options::default(), TODAY)
+    Side::new(loaded(world), registries, &Options::default(), TODAY, Vec::new())
 }
 
 fn compare(from: Option<&World>, to: &World) -> Review {
@@ -51,6 +51,24 @@ fn resolved(from: &World, to: &World, answer: impl Fn(&Lookup) -> Result<Resolve
     let resolution: Resolution = asked.iter().map(|due| (due.lookup.clone(), answer(&due.lookup))).collect();
     let from = side(from, &Registries::Asked(Resolution::new()));
     review(Some(&from), &side(to, &Registries::Asked(resolution)), ("aaaa", "bbbb"))
+}
+
+#[test]
+fn a_renamed_environment_is_neither_removed_nor_added() {
+    let from = world();
+    let mut to = world();
+    let old = "research/geo".parse().unwrap();
+    let mut renamed = to.environment("research/geo").clone();
+    renamed.id = "research/maps".parse().unwrap();
+    to.environments.remove(&old);
+    to.environments.insert(renamed.id.clone(), Ok(renamed.clone()));
+    let renames = vec![Rename { from: old.clone(), to: renamed.id.clone() }];
+    let to = Side::new(loaded(&to), &Registries::NotAsked, &Options::default(), TODAY, renames);
+    let review = review(Some(&side(&from, &Registries::NotAsked)), &to, ("aaaa", "bbbb"));
+    assert_eq!(review.environments.len(), 1, "{review:#?}");
+    assert_eq!(review.environments[0].kind, Kind::Renamed(old));
+    assert!(review.images.is_empty() && review.is_sound(), "{review:#?}");
+    assert!(text::lines(&review)[0].starts_with("research/maps renamed from research/geo"));
 }
 
 #[test]
@@ -132,7 +150,7 @@ fn a_change_by_a_person_is_locked_after_the_merge() {
     let added = to.add("teaching/new", &[("a", "quay.io/a:1")]).clone();
     to.lock.remove(&added.id);
     let review = compare(Some(&world()), &to);
-    let kinds: Vec<_> = review.environments.iter().map(|change| (change.id.to_string(), change.kind)).collect();
+    let kinds: Vec<_> = review.environments.iter().map(|change| (change.id.to_string(), change.kind.clone())).collect();
     assert_eq!(kinds, [("research/geo".to_owned(), Kind::Changed), ("teaching/new".to_owned(), Kind::Added)]);
     assert_eq!(review.environments[0].parts, ["images"]);
     assert!(review.images.iter().all(|change| change.new.as_ref().unwrap().digest.is_none()));

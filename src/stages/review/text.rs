@@ -60,9 +60,11 @@ pub(super) fn unknown_digest(review: &Review) -> &'static str {
 
 /// `changed: images, display name`.
 pub(super) fn words(change: &EnvironmentChange) -> String {
-    match change.kind {
+    match &change.kind {
         Kind::Added => "added".to_owned(),
         Kind::Changed => format!("changed: {}", change.parts.join(", ")),
+        Kind::Renamed(from) if change.parts.is_empty() => format!("renamed from {from}"),
+        Kind::Renamed(from) => format!("renamed from {from}, changed: {}", change.parts.join(", ")),
         Kind::Removed => "removed".to_owned(),
         Kind::Broken => "broken: what it has stays".to_owned(),
         Kind::Repaired => "repaired".to_owned(),
