@@ -39,7 +39,7 @@ pub use observer::observed;
 /// The longest wait before a failed pass is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
 
-/// The least time between two passes on the same tip: somebody who changes our objects back again and again must not
+/// The least time between two passes on the same commit: another writer who keeps reverting our objects must not
 /// keep the controller busy.
 const SHORTEST_GAP: Duration = Duration::from_secs(2);
 

@@ -87,11 +87,11 @@ fn span(line: &str, location: &Location) -> std::ops::Range<usize> {
     }
 }
 
-/// A path from the root of the whole repository, of which the environment repository is `folder`.
-fn path_from(folder: &str, path: &str) -> String {
-    match folder.trim_matches('/') {
+/// A path from the root of the whole repository, of which the environment repository is `directory`.
+fn path_from(directory: &str, path: &str) -> String {
+    match directory.trim_matches('/') {
         "" => path.to_owned(),
-        folder => format!("{folder}/{path}"),
+        directory => format!("{directory}/{path}"),
     }
 }
 

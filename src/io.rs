@@ -1,4 +1,4 @@
-//! Everything that can block: Git, folders, registries, the cluster.
+//! Everything that can block: Git, directories, registries, the cluster.
 
 pub mod cluster;
 pub mod credentials;

@@ -1,7 +1,7 @@
 //! One pass, from a commit to the target. The only file that knows every stage.
 //!
 //! A pass that cannot start (no repository, no readable `larder.yaml`, no target) is a [`RunError`] and has touched
-//! nothing. Whatever goes wrong for one environment travels beside the others' results, up to the report.
+//! nothing. Whatever goes wrong for one environment travels with the others' results, up to the report.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -76,7 +76,7 @@ pub struct Options {
     pub lock_mode: LockMode,
     /// How long registries may take.
     pub patience: Patience,
-    /// Where a pass waits for ever instead of going on; for tests of crashes.
+    /// Where a pass waits forever instead of going on; for tests of crashes.
     pub halt_before: Option<Step>,
 }
 
@@ -226,7 +226,7 @@ async fn ended(cancel: &CancellationToken) {
 }
 
 impl<C, K> World<C, K> {
-    /// Logs the step, or waits for ever when the pass is to be halted before it.
+    /// Logs the step, or waits forever when the pass is to be halted before it.
     async fn reach(&self, step: Step) {
         tracing::debug!(step = step.as_str(), "step reached");
         if self.options.halt_before == Some(step) {

@@ -1,9 +1,9 @@
 //! The decisions of a pass: pure functions over the model, in the order in which a pass takes them.
 //!
 //! [`load`] (of `settings`, `environment` and [`lockfile`], which are made of [`source`]) → [`resolve`] → [`lock`] (with
-//! [`budget`]) → [`render`] (with `locked_limits`) → [`plan`] → [`status`] (with [`coverage`]). [`lint`] is for whoever shows
-//! warnings; [`history`] and [`audit`] answer questions between passes, [`changed`] and [`review`] those of a pull request; [`import`] brings over what people have. No client,
-//! clock, file or environment variable is used here.
+//! [`budget`]) → [`render`] (with `locked_limits`) → [`plan`] → [`status`] (with [`coverage`]). [`lint`] is for commands
+//! that show warnings; [`history`] and [`audit`] answer questions between passes, [`changed`] and [`review`] those of a
+//! pull request; [`import`] brings over what people have. No client, clock, file or environment variable is used here.
 
 pub mod audit;
 pub mod budget;

@@ -1,4 +1,4 @@
-//! Where news from outside wait for the controller: webhooks and folder watchers tell, the controller takes.
+//! Where news from outside wait for the controller: webhooks and directory watchers report, the controller takes.
 //!
 //! News only ever cause a question to the repository or to a registry. They wait as sets, so that a burst is one.
 
@@ -46,7 +46,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether somebody has to look at the branch.
+    /// Whether the branch has to be polled.
     pub fn concerns_branch(&self) -> bool {
         self.branch || !self.commits.is_empty()
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_woken_by_what_it_waits_for() {
+    async fn a_waiter_is_woken_by_what_it_waits_for() {
         let wake = Wake::default();
         let waiter = tokio::spawn({
             let wake = wake.clone();

@@ -7,15 +7,15 @@ use crate::model::{failure::Problem, text::lines};
 
 use super::{Severity, path_from};
 
-/// A workflow command, one line without its end. `folder` is where the environment repository is in the whole one.
-pub fn annotation(problem: &Problem, severity: Severity, folder: &str) -> String {
+/// A workflow command, one line without its end. `directory` is where the environment repository is in the whole one.
+pub fn annotation(problem: &Problem, severity: Severity, directory: &str) -> String {
     let command = match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
     let mut properties = Vec::new();
     if let Some(location) = &problem.location {
-        properties.push(format!("file={}", property(&path_from(folder, &location.path))));
+        properties.push(format!("file={}", property(&path_from(directory, &location.path))));
         if location.line > 0 {
             properties.push(format!("line={}", location.line));
         }

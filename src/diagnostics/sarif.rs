@@ -17,8 +17,8 @@ use super::{Severity, path_from};
 /// What the path of a URI may hold as it is. Source: RFC 3986, section 2.3.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A log with one run. `folder` is where the environment repository is in the whole one, which is `%SRCROOT%`.
-pub fn log<'a>(problems: impl IntoIterator<Item = (Severity, &'a Problem)>, folder: &str) -> Value {
+/// A log with one run. `directory` is where the environment repository is in the whole one, which is `%SRCROOT%`.
+pub fn log<'a>(problems: impl IntoIterator<Item = (Severity, &'a Problem)>, directory: &str) -> Value {
     let problems: Vec<(Severity, &Problem)> = problems.into_iter().collect();
     let codes: BTreeSet<&str> = problems.iter().map(|(_, problem)| problem.code()).collect();
     let codes: Vec<&str> = codes.into_iter().collect();
@@ -28,7 +28,7 @@ pub fn log<'a>(problems: impl IntoIterator<Item = (Severity, &'a Problem)>, fold
             Severity::Warning => "warning",
         };
         let hint = problem.hint.as_deref().map(|hint| format!("\nhint: {}", lines(hint))).unwrap_or_default();
-        let locations: Vec<Value> = problem.location.iter().map(|place| location(place, folder)).collect();
+        let locations: Vec<Value> = problem.location.iter().map(|place| location(place, directory)).collect();
         json!({
             "ruleId": problem.code(),
             "ruleIndex": codes.iter().position(|code| *code == problem.code()),
@@ -53,8 +53,8 @@ pub fn log<'a>(problems: impl IntoIterator<Item = (Severity, &'a Problem)>, fold
     })
 }
 
-fn location(location: &Location, folder: &str) -> Value {
-    let path = path_from(folder, &location.path);
+fn location(location: &Location, directory: &str) -> Value {
+    let path = path_from(directory, &location.path);
     let uri = utf8_percent_encode(&path, PATH).to_string();
     let mut physical = json!({"artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"}});
     if location.line > 0 {

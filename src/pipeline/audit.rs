@@ -38,7 +38,7 @@ pub struct HistoryQuery {
     pub limit: Option<usize>,
 }
 
-/// A commit, as somebody asks for it.
+/// A commit, as the user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// The newest commit of the branch that was there at this time, in seconds since 1970 (UTC).
@@ -110,7 +110,7 @@ fn read_history(
     if !reader.has_gaps() {
         return Ok(reader.finish().1);
     }
-    // What a commit changed is told by the last lockfile before it that can be read, whoever made that one, and when.
+    // What a commit changed is told by the last lockfile before it that can be read, regardless of its author and time.
     let mut reader = Reader::new(filter);
     ledger.walk(&Query { path, ..Query::default() }, &mut |commit| {
         reader.read(commit);

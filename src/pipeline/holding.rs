@@ -80,7 +80,7 @@ pub struct Done {
     pub change: LockChange,
 }
 
-/// Does what a person asks for. When somebody else pushes first, it is computed anew on the new tip.
+/// Does what a person asks for. When another push comes first, it is computed again on the new HEAD commit.
 ///
 /// # Errors
 /// When that cannot be done to these images, or the remote does not take the commit.

@@ -29,7 +29,7 @@ pub enum LockMode {
     Follow,
 }
 
-/// How a pass moves the lock, whoever decided that.
+/// How a pass moves the lock, regardless of who decided that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Commit,

@@ -1,4 +1,4 @@
-//! What a controller remembers between passes. All of it can be lost: a restart asks anew.
+//! What a controller remembers between passes. All of it can be lost: a restart asks again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,7 +42,7 @@ pub struct Memory {
     answered: Answered,
     /// References that were not answered.
     failed: BTreeMap<Lookup, Failed>,
-    /// References that were answered, but something is wrong beside that; it stands until they are asked again.
+    /// References that were answered, but there is another problem as well; it is kept until they are asked again.
     warned: BTreeMap<Lookup, Failed>,
     next_due: Option<Duration>,
     /// Whether lookups were left for the next pass because their registries used up their time.
@@ -151,7 +151,7 @@ impl Memory {
                 }
                 Err(failure) => {
                     once_more(&mut self.failed, key, failure, now);
-                    // What stood beside the former answer stands still, but the failure says when it is asked again.
+                    // Problems noted with the previous answer remain, but the failure says when it is asked again.
                     if let (Some(failed), Some(warned)) = (self.failed.get(key), self.warned.get_mut(key)) {
                         warned.again = failed.again;
                     }
@@ -166,7 +166,7 @@ impl Memory {
         self.answered(&found.resolution);
     }
 
-    /// What is wrong beside references that were answered, as it was found when each was asked last: it is part of every
+    /// Other problems of references that were answered, as found when each was asked last: it is part of every
     /// pass's report, also of those that ask nothing.
     pub fn warnings(&self) -> Warnings {
         self.warned.iter().map(|(key, warned)| (key.clone(), warned.failure.problems().to_vec())).collect()

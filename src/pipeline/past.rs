@@ -1,4 +1,4 @@
-//! The lock computed anew in the light of its own history, which is asked only where it matters.
+//! The lock recomputed in the light of its own history, which is read only where it matters.
 
 use std::{collections::BTreeSet, ops::ControlFlow};
 

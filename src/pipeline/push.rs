@@ -19,7 +19,7 @@ use crate::{
     stages::{load, lock},
 };
 
-/// Pushes that are tried before a pass gives up; each lost race means that somebody else's push was taken.
+/// Pushes that are tried before a pass gives up; each lost race means that another writer's push was accepted.
 pub(super) const ATTEMPTS: u32 = 6;
 
 /// How long to wait after the attempt with that number, counted from 1, has lost its race.

@@ -164,7 +164,7 @@ fn rendered(
     let (sender, receiver) = mpsc::sync_channel::<(usize, Snapshot)>(2 * workers);
     let (receiver, digests) = (Mutex::new(receiver), Mutex::new(Vec::new()));
     let work = || {
-        // What is the same as in the commit that this worker had last is neither read nor rendered anew.
+        // What is the same as in the commit that this worker had last is neither read nor rendered again.
         let (mut loader, mut renderer) = (Loader::default(), Renderer::default());
         loop {
             let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();

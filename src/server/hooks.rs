@@ -34,7 +34,7 @@ pub struct Hooks {
     seen: Seen,
     /// How long a sender may take for all of a request.
     patience: Duration,
-    /// When refusals were last logged, by outcome: whoever knocks without the secret must neither fill the log nor hide
+    /// When refusals were last logged, by outcome: clients without the secret must neither fill the log nor hide
     /// in it that there is no secret.
     complained: Mutex<BTreeMap<&'static str, Instant>>,
 }

@@ -1,4 +1,4 @@
-//! The one way in which larder listens: whoever connects, connections, memory and time stay bounded.
+//! The one way in which larder listens: whatever clients do, connections, memory and time stay bounded.
 //!
 //! `axum::serve` has no limits of its own for connections and for the time that a request's head may take.
 

@@ -20,3 +20,4 @@ mod secret;
 mod tidy;
 mod trigger;
 mod validate;
+mod words;

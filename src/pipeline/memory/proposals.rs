@@ -25,7 +25,7 @@ pub struct Proposed {
 impl Memory {
     /// All answers that are not in the tracked branch yet, those of this pass included: what is proposed must not shrink
     /// only because a reference is not due now, or its registry is away. An answer counts as long as the lock that it was
-    /// compared with; once that has moved, the reference is asked anew.
+    /// compared with; once that has moved, the reference is asked again.
     pub fn moved(&mut self, resolution: &Resolution, lock: &Lock) -> Resolution {
         let (answered, moved) = (&mut self.answered, &mut self.moved);
         moved.retain(|key, (_, before)| {
@@ -95,7 +95,7 @@ mod tests {
         let back = Resolution::from([(key(reference), Ok(same))]);
         assert_eq!(memory.moved(&back, &lock), back);
         assert_eq!(memory.moved(&Resolution::new(), &lock), Resolution::new());
-        // Somebody moves the lock to something else: what was answered before that is asked anew.
+        // Another writer changes the lock: what was answered before that is asked again.
         memory.moved(&moved, &lock);
         let other = locked(&environments, &answers(&["quay.io/a:1=other"]));
         assert_eq!(memory.moved(&Resolution::new(), &other), Resolution::new());

@@ -111,7 +111,7 @@ impl Memory {
         self.sightings.waiting = waiting.collect();
     }
 
-    /// The answers that wait, but for those that were given anew.
+    /// The answers that wait, except those that were given again.
     pub fn add_waiting(&self, resolution: &mut Resolution) {
         for (key, (answer, _)) in &self.sightings.waiting {
             resolution.entry(key.clone()).or_insert_with(|| Ok(answer.clone()));
@@ -138,7 +138,7 @@ impl Memory {
         Some(parsed.collect())
     }
 
-    /// Asks anew about images that somebody has released: they move at this pass, not at their next refresh.
+    /// Asks again about images that have been released: they move at this pass, not at their next refresh.
     pub fn ask_released(&mut self, now: &Snapshot, environments: &Environments) {
         let Some(before) = self.lockfiles_before(now) else { return };
         for (id, before) in succeeded(&before) {
@@ -238,13 +238,13 @@ mod tests {
         assert_eq!(steady(&memory), (0, false, false));
         memory.saw(&answered("one"), &lock("two"));
         assert_eq!(steady(&memory), (50, false, false));
-        // Another answer, and the first again: it begins anew.
+        // Another answer, and the first again: it starts over.
         later(&mut memory, 50);
         memory.saw(&answered("two"), &lock("two"));
         memory.saw(&answered("one"), &lock("two"));
         assert_eq!(steady(&memory), (0, false, true));
         assert_eq!(memory.steadiness()[&key(TAG)].instead_of, Some(digest("two")));
-        // The lock comes to it, by whoever: it does not lag. The lock moves on: it does.
+        // The lock reaches it, by any writer: it does not lag. The lock moves on: it does.
         memory.saw(&answered("one"), &lock("one"));
         assert!(!steady(&memory).1);
         memory.saw(&answered("one"), &lock("three"));
@@ -279,7 +279,7 @@ mod tests {
             resolution
         };
         assert_eq!(added(&memory, Resolution::new()), answer);
-        assert_eq!(added(&memory, answered("three")), answered("three"), "what is asked anew counts");
+        assert_eq!(added(&memory, answered("three")), answered("three"), "what is asked again counts");
         // The lock moves, or the registry changes its mind: what waited is gone.
         memory.saw(&Resolution::new(), &lock("three"));
         assert_eq!(added(&memory, Resolution::new()), Resolution::new());

@@ -1,4 +1,4 @@
-//! References that may have moved, as somebody says: they are due at once, whatever their refresh is.
+//! References that may have moved, as an event reports: they are due at once, whatever their refresh is.
 
 use super::Memory;
 use crate::model::{news::Moved, registries::Registries, resolution::Lookup};

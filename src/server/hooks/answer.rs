@@ -137,7 +137,7 @@ impl Hooks {
         let mut marks = Vec::new();
         marks.extend(sender.delivery(&head.headers).map(|id| replay::of_delivery(sender, id)));
         if let Some(before) = signed {
-            // A header with an identity can be made up by whoever replays a request; what is signed cannot.
+            // A header with an identity can be made up by anyone who replays a request; what is signed cannot.
             marks.push(replay::of_signed(&before, &content.hash));
         }
         if !self.seen.is_new(&marks) {
@@ -167,13 +167,13 @@ impl Hooks {
         outcome
     }
 
-    /// Logs what somebody may have to mend; not each time.
+    /// Logs what an operator may have to fix; not each time.
     fn note(&self, sender: &'static str, outcome: Outcome) {
         if outcome.status().is_success() || matches!(outcome, Outcome::NotFound | Outcome::WrongMethod) {
             tracing::debug!(sender, outcome = outcome.as_str(), "webhook");
             return;
         }
-        // Why there is no secret was told already.
+        // Why there is no secret was logged already.
         if outcome != Outcome::NoSecret && self.may_complain(outcome) {
             tracing::warn!(sender, outcome = outcome.as_str(), "a webhook was refused; more of them are only counted");
         }

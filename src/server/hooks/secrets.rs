@@ -1,4 +1,4 @@
-//! The secrets of senders, read anew for each request so that they can be rotated, and compared in constant time.
+//! The secrets of senders, re-read for each request so that they can be rotated, and compared in constant time.
 
 use std::{fmt, path::PathBuf};
 
