@@ -135,21 +135,6 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
 
     /// Runs passes until `shutdown`. A pass that is under way then ends its in-flight write and leaves the rest.
     pub async fn run(&mut self, shutdown: &CancellationToken) {
-        let metrics = self.metrics.clone();
-        let sign_of_life = async {
-            loop {
-                metrics.alive();
-                tokio::time::sleep(SIGN_OF_LIFE).await;
-            }
-        };
-        // In the same task, so that it stops when the loop blocks.
-        tokio::select! {
-            () = self.passes(shutdown) => {}
-            () = sign_of_life => {}
-        }
-    }
-
-    async fn passes(&mut self, shutdown: &CancellationToken) {
         while !shutdown.is_cancelled() {
             let suspected = self.memory.suspect(self.attention.take());
             if suspected > 0 {
@@ -288,7 +273,17 @@ impl<C: Cluster, K: Credentials> Controller<C, K> {
             () = tokio::time::sleep(with_jitter(self.interval, fastrand::f64())) => {}
             () = sooner => {}
             () = self.attention.until_news(gap) => {}
+            // Only here, so that a step that never returns is noticed.
+            () = signs_of_life(&self.metrics) => {}
         }
+    }
+}
+
+/// Tells that the loop is waiting for something to do.
+async fn signs_of_life(metrics: &Metrics) {
+    loop {
+        metrics.alive();
+        tokio::time::sleep(SIGN_OF_LIFE).await;
     }
 }
 

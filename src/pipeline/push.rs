@@ -44,6 +44,7 @@ pub(super) async fn fetch<C: Cluster, K>(
 }
 
 /// The result of one attempt to push a lock commit.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Attempt {
     /// It is known what happened to the branch.
     Done(Locked),

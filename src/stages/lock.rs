@@ -153,7 +153,7 @@ fn lock_one(inputs: &Inputs<'_>, environment: &Environment, stored: Stored<'_>, 
         let (name, former) = old.and_then(|old| former(old, environment, image)).unzip();
         renamed.extend(name);
         let is_same = former.is_some_and(|former| former.reference == image.reference);
-        let answer = answer.filter(|_| !(is_same && stored.is_renamed) && !is_overtaken(image, former, stored.asked));
+        let answer = answer.filter(|_| !(is_overtaken(image, former, stored.asked) || is_same && stored.is_renamed));
         let is_let_go = former.is_some_and(|former| former.hold.is_none())
             && name.and_then(|name| stored.lockfile?.images.get(name)).is_some_and(|entry| entry.hold.is_some());
         // That a hold has ended is a person's decision, and newer than all that the history tells.

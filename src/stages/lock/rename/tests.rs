@@ -36,7 +36,8 @@ fn files_are_paired_as_git_pairs_them() {
     let half = "a\nb\nx\ny\n";
     let less = "a\nx\ny\nz\n";
     type Files<'a> = &'a [(&'a str, &'a str)];
-    let cases: [(&str, Files, Files, &[&str], Vec<Rename>); 9] = [
+    type Case<'a> = (&'a str, Files<'a>, Files<'a>, &'a [&'a str], Vec<Rename>);
+    let cases: [Case; 9] = [
         ("a move", &[("t/y", text)], &[("t/x", text)], &["t/y"], vec![rename("t/y", "t/x")]),
         ("half of it", &[("t/y", text)], &[("t/x", half)], &["t/y"], vec![rename("t/y", "t/x")]),
         ("less than half", &[("t/y", text)], &[("t/x", less)], &["t/y"], vec![]),
