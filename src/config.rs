@@ -22,11 +22,11 @@ use crate::{
 /// The controller's name and address.
 const AUTHOR: (&str, &str) = ("larder", "larder@larder.dev");
 
-/// The environment repository: a folder, or a Git repository at a commit.
+/// The environment repository: a directory, or a Git repository at a commit.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Environment repository")]
 pub struct SourceOptions {
-    /// The Git repository: a local path, file://, http(s):// or ssh://. Without it, the folder that larder is started
+    /// The Git repository: a local path, file://, http(s):// or ssh://. Without it, the directory that larder is started
     /// in (or the nearest one above it with a larder.yaml), uncommitted files included.
     #[arg(long, value_name = "URL", env = "LARDER_REPO", hide_env_values = true)]
     pub repo: Option<String>,
@@ -41,23 +41,23 @@ pub struct GitOptions {
     /// The branch; by default the one that the remote's HEAD names.
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
-    /// The environment repository is this folder of a larger repository.
+    /// The environment repository is this directory of a larger repository.
     #[arg(long, value_name = "DIR")]
     pub path: Option<String>,
     /// User name for http(s); by default the URL's, or one that forges expect with a token.
     #[arg(long, value_name = "NAME")]
     pub git_username: Option<String>,
-    /// A file with the password or token for http(s). It is read anew at each use, so that it can be rotated.
+    /// A file with the password or token for http(s). It is re-read at each use, so that it can be rotated.
     #[arg(long, value_name = "FILE")]
     pub git_password_file: Option<PathBuf>,
-    /// A file of certificates that are trusted for https beside the system's.
+    /// A file of certificates that are trusted for https in addition to the system's.
     #[arg(long, value_name = "FILE", env = "LARDER_GIT_CA_FILE")]
     pub git_ca_file: Option<PathBuf>,
-    /// The proxy for http(s), for Git alone: http://HOST:PORT. Without it, HTTPS_PROXY and NO_PROXY are heeded; the API
+    /// The proxy for http(s), for Git alone: http://HOST:PORT. Without it, HTTPS_PROXY and NO_PROXY are honored; the API
     /// server is never asked through either.
     #[arg(long, value_name = "URL", env = "LARDER_GIT_PROXY", hide_env_values = true)]
     pub git_proxy: Option<String>,
-    /// A file with USER:PASSWORD for that proxy. It is read anew at each use, so that it can be rotated.
+    /// A file with USER:PASSWORD for that proxy. It is re-read at each use, so that it can be rotated.
     #[arg(long, value_name = "FILE")]
     pub git_proxy_login_file: Option<PathBuf>,
     /// A file with the private key for ssh.
@@ -66,7 +66,7 @@ pub struct GitOptions {
     /// A file with the host keys that are trusted for ssh; others are refused.
     #[arg(long, value_name = "FILE")]
     pub known_hosts_file: Option<PathBuf>,
-    /// A folder that keeps fetched objects; by default a temporary one, removed at the end.
+    /// A directory that keeps fetched objects; by default a temporary one, removed at the end.
     #[arg(long, value_name = "DIR", env = "LARDER_CACHE_DIR")]
     pub cache_dir: Option<PathBuf>,
     /// Author and committer of lock commits.
@@ -81,7 +81,7 @@ pub struct GitOptions {
     /// E-mail address of the committer, where it is not the author's.
     #[arg(long, value_name = "ADDRESS")]
     pub committer_email: Option<String>,
-    /// A file with an OpenSSH private key, without passphrase, that signs the commits that larder makes. It is read anew
+    /// A file with an OpenSSH private key, without passphrase, that signs the commits that larder makes. It is re-read
     /// at each use, so that it can be rotated.
     #[arg(long, value_name = "FILE")]
     pub signing_key_file: Option<PathBuf>,
@@ -99,17 +99,17 @@ impl SourceOptions {
         self.repo.as_ref().map(|url| self.git.options(url.clone(), cache))
     }
 
-    /// The folder for fetched objects, when one was asked for.
+    /// The directory for fetched objects, when one was asked for.
     pub fn cache_dir(&self) -> Option<&PathBuf> {
         self.git.cache_dir.as_ref()
     }
 
-    /// The folder of a larger repository that is the environment repository, when one was given.
+    /// The directory of a larger repository that is the environment repository, when one was given.
     pub fn path(&self) -> Option<&str> {
         self.git.path.as_deref()
     }
 
-    /// The local repository, of which the environment repository is the folder `path`.
+    /// The local repository, of which the environment repository is the directory `path`.
     pub fn with_local(mut self, repository: &Path, path: Option<String>) -> Self {
         self.repo = Some(repository.display().to_string());
         self.git.path = self.git.path.or(path);
@@ -204,7 +204,7 @@ impl GitOptions {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Target")]
 pub struct TargetOptions {
-    /// `cluster`, or `dir:PATH` for a folder of manifests that Argo CD, Flux or a person applies.
+    /// `cluster`, or `dir:PATH` for a directory of manifests that Argo CD, Flux or a person applies.
     #[arg(long, value_name = "TARGET", default_value = "cluster")]
     pub target: Target,
     /// The kubeconfig; by default $KUBECONFIG, ~/.kube/config, or the pod's own service account.
@@ -227,7 +227,7 @@ pub struct TargetOptions {
 pub enum Target {
     /// The API server of the kubeconfig.
     Cluster,
-    /// A folder.
+    /// A directory.
     Directory(PathBuf),
 }
 
@@ -274,10 +274,10 @@ pub struct ForgeOptions {
     /// The repository at the forge: owner/name.
     #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
     pub forge_repo: Option<String>,
-    /// A file with a token for the forge. It is read anew at each use, so that it can be rotated.
+    /// A file with a token for the forge. It is re-read at each use, so that it can be rotated.
     #[arg(long, value_name = "FILE", requires = "forge")]
     pub forge_token_file: Option<PathBuf>,
-    /// A file of certificates to be trusted beside the system's.
+    /// A file of certificates to be trusted in addition to the system's.
     #[arg(long, value_name = "FILE", requires = "forge")]
     pub forge_ca_file: Option<PathBuf>,
 }
@@ -319,7 +319,7 @@ pub struct WebhookOptions {
     )]
     pub webhook_listen: Option<SocketAddr>,
     /// A file with the secret that senders of webhooks know; several lines are several secrets, any of which is good. It
-    /// is read anew at each use, so that it can be rotated.
+    /// is re-read at each use, so that it can be rotated.
     #[arg(long, value_name = "FILE", env = "LARDER_WEBHOOK_SECRET_FILE", requires = "webhook_listen")]
     pub webhook_secret_file: Option<PathBuf>,
 }

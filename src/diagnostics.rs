@@ -23,7 +23,7 @@ use crate::model::{
 /// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Something does not go on.
+    /// Something does not continue.
     Error,
     /// Something looks like a mistake.
     Warning,
@@ -34,7 +34,7 @@ pub enum Severity {
 pub enum Style {
     /// Text alone.
     Plain,
-    /// With a terminal's colours.
+    /// With a terminal's colors.
     Coloured,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Git repository of environment files ──► specs ──► digests ──► lockfiles committed back
-//!                                                                     │ (only what is in Git goes on)
+//!                                                                     │ (only what is in Git continues)
 //! nodes ◄── DaemonSets, ConfigMaps, Secret references ◄── server-side apply ◄── diff ◄── manifests
 //!   └────────────► which node holds which digest ──► status, metrics
 //! ```

@@ -50,7 +50,7 @@ pub use past::ask as ask_past;
 pub use renames::find as find_renames;
 pub use resolve::ask as ask_registries;
 
-/// How long a pass that is cancelled may go on before it begins to write.
+/// How long a pass that is cancelled may continue before it begins to write.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a pass works with.

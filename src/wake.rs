@@ -106,7 +106,7 @@ impl Wake {
         known
     }
 
-    /// What waits, and goes on waiting.
+    /// What waits, and continues waiting.
     #[cfg(test)]
     pub(crate) fn peek(&self) -> Pending {
         lock(&self.0.pending).clone()

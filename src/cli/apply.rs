@@ -24,7 +24,7 @@ use crate::{
   larder apply                          the directory you are in, if it is as its last commit
   larder apply --uncommitted            the same with files that are not committed
   larder apply --repo URL               the tip of a repository
-  larder apply --target dir:manifests   into a folder of manifests
+  larder apply --target dir:manifests   into a directory of manifests
 
 Exit code 0: done, or nothing to do. 1: something failed; everything else was applied.")]
 pub struct Apply {

@@ -31,12 +31,13 @@ pub enum AnswerFormat {
     Csv,
 }
 
-/// Opens `--repo`, or the repository around the folder that larder is started in.
+/// Opens `--repo`, or the repository around the directory that larder is started in.
 pub fn repository(source: SourceOptions) -> Result<(std::sync::Arc<Repository>, Option<tempfile::TempDir>), CliError> {
     if source.repo.is_some() {
         return session::repository(&source);
     }
-    let start = std::env::current_dir().map_err(|error| CliError::io("the current folder cannot be read", &error))?;
+    let start =
+        std::env::current_dir().map_err(|error| CliError::io("the current directory cannot be read", &error))?;
     let (repository, path) = local_repository(&start)?;
     session::repository(&source.with_local(&repository, path))
 }
@@ -67,7 +68,7 @@ pub fn csv_row<S: AsRef<str>>(printer: &mut Printer, row: &[S]) {
     printer.text(&String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()));
 }
 
-/// A cell that no spreadsheet takes for a formula: authors and subjects are whatever somebody committed.
+/// A cell that no spreadsheet takes for a formula: authors and subjects are whatever someone committed.
 /// <https://owasp.org/www-community/attacks/CSV_Injection>
 fn harmless(cell: &str) -> Cow<'_, str> {
     let cell = one_line(cell);

@@ -30,11 +30,11 @@ use registry::DemoRegistry;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder demo
-  larder demo --folder /tmp/larder     where it leaves what it made, to look at
+  larder demo --directory /tmp/larder     where it leaves what it made, to look at
 
-It makes a bare Git repository from the example, serves a small image registry on 127.0.0.1, and renders into a folder.")]
+It makes a bare Git repository from the example, serves a small image registry on 127.0.0.1, and renders into a directory.")]
 pub struct Demo {
-    /// Where it leaves what it made; by default a new folder among the temporary ones. It must not exist yet.
+    /// Where it leaves what it made; by default a new directory among the temporary ones. It must not exist yet.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -45,7 +45,7 @@ impl Demo {
             self.folder.unwrap_or_else(|| std::env::temp_dir().join(format!("larder-demo-{}", fastrand::u32(..))));
         if folder.exists() {
             return Err(Problem::new(Category::Io, format!("{} exists already", folder.display()))
-                .hint("name a folder that does not exist yet with --folder")
+                .hint("name a directory that does not exist yet with --directory")
                 .into());
         }
         let mut story = Story::begin(folder).await?;
@@ -118,7 +118,7 @@ impl Story {
         let pass = self.pass().await?;
         printer.line(&run::summary(&pass));
 
-        heading(printer, &format!("3. Somebody pushes another image to {repository}:{tag}"));
+        heading(printer, &format!("3. Someone pushes another image to {repository}:{tag}"));
         self.registry.push(&repository, &tag, "2");
         let pass = self.pass().await?;
         moves(printer, &pass);

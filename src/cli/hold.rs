@@ -125,7 +125,7 @@ const LONGEST_REASON: usize = 500;
 fn parse_reason(text: &str) -> Result<String, String> {
     let text = text.trim();
     match text.chars().count() {
-        0 => Err("say why: whoever finds the hold later wants to know".to_owned()),
+        0 => Err("say why: anyone who finds the hold later wants to know".to_owned()),
         length if length > LONGEST_REASON => {
             Err(format!("at most {LONGEST_REASON} characters are kept, and these are {length}"))
         }

@@ -16,7 +16,7 @@ use crate::{
   larder init environments && cd environments && git init && larder validate
   larder init --empty environments")]
 pub struct Init {
-    /// The folder; it may exist, but none of the files may.
+    /// The directory; it may exist, but none of the files may.
     #[arg(default_value = ".")]
     folder: PathBuf,
     /// Write only `larder.yaml` and the schemas for editors, without the example's environments.
@@ -33,7 +33,7 @@ impl Init {
         if let Some((path, _)) = files.iter().find(|(path, _)| self.folder.join(path).exists()) {
             let path = self.folder.join(path);
             return Err(Problem::new(Category::Io, format!("{} exists already", path.display()))
-                .hint("give another folder, or remove it; nothing was written")
+                .hint("give another directory, or remove it; nothing was written")
                 .into());
         }
         for (path, bytes) in files {

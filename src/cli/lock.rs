@@ -1,4 +1,4 @@
-//! `larder lock`: resolves references and writes the lockfiles of a folder, before a commit.
+//! `larder lock`: resolves references and writes the lockfiles of a directory, before a commit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,14 +35,14 @@ use crate::{
     },
 };
 
-/// Resolve references at their registries and write the folder's lockfiles
+/// Resolve references at their registries and write the directory's lockfiles
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder lock                  resolve everything and write lock/
   larder lock --missing        resolve only what is not locked yet
   larder lock --check          say what would move, write nothing
   larder lock --check --changed-from origin/main   the same for what a branch changes, as a required check
-  larder lock --accept-earlier go back to former digests, too, where registries say so
+  larder lock --accept-earlier go back to previous digests, too, where registries say so
 
 Pull secrets are read from the cluster when there is a kubeconfig; otherwise --registry-config serves.
 Exit code 0: done. 1: something could not be resolved. 2: with --check, something would move.")]
@@ -85,7 +85,7 @@ struct Results<'a> {
 impl Lock {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         if self.source.repo.is_some() && !self.check {
-            return Err(Problem::new(Category::Git, "`lock` writes into a folder, not into a repository")
+            return Err(Problem::new(Category::Git, "`lock` writes into a directory, not into a repository")
                 .hint("leave --repo out, add --check, or let `larder run --repo URL --once` commit the lock")
                 .into());
         }
@@ -225,7 +225,7 @@ fn write(root: &Path, change: &LockChange) -> Result<(), CliError> {
 /// As `run` says it of a commit: a link of a person is neither replaced nor followed to what is elsewhere.
 fn refuse(link: &Path) -> Problem {
     let message = format!("{} is a symbolic link, so nothing can be written there or below it", link.display());
-    Problem::new(Category::Io, message).hint("only regular files and folders can be there")
+    Problem::new(Category::Io, message).hint("only regular files and directories can be there")
 }
 
 /// A temporary file is for its owner alone; a lockfile is as readable as any other file of a repository.

@@ -27,9 +27,9 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// To this process's own standard output and error, with colour where they are terminals.
+    /// To this process's own standard output and error, with color where they are terminals.
     pub fn from_terminal() -> Self {
-        // https://no-color.org: any value that is not empty turns colour off.
+        // https://no-color.org: any value that is not empty turns color off.
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
             out: Box::new(io::stdout()),
@@ -46,7 +46,7 @@ impl Printer {
             return;
         }
         match self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
-            // A reader that went away (`| head`) is no error.
+            // A reader that went away (`| head`) is not an error.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => self.lost = Some(error),
             _ => {}
         }
@@ -86,7 +86,7 @@ impl Printer {
         }
     }
 
-    /// A unified diff, coloured on a terminal.
+    /// A unified diff, colored on a terminal.
     pub fn diff(&mut self, diff: &str) {
         if !self.color_out {
             return self.text(diff);

@@ -26,9 +26,9 @@ use crate::{
 /// Show what `apply` would change, or what changes between two revisions
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder plan                                the folder you are in against the cluster
+  larder plan                                the directory you are in against the cluster
   larder plan --repo URL --branch next       a branch, before it is merged
-  larder plan --target dir:manifests         against a folder of manifests
+  larder plan --target dir:manifests         against a directory of manifests
   larder plan --from main                    what your uncommitted files change; needs no cluster and no registry
   larder plan --from main --resolve          the same with digests and sizes; a tag that does not exist fails it
   larder plan --from main --to HEAD --output markdown
@@ -59,7 +59,7 @@ struct Revisions {
     /// Compare this revision of the repository with --to.
     #[arg(long, value_name = "REV")]
     from: Option<String>,
-    /// The later revision; by default the files of the folder, or the branch of --repo.
+    /// The later revision; by default the files of the directory, or the branch of --repo.
     #[arg(long, value_name = "REV", requires = "from")]
     to: Option<String>,
     /// Ask the registries for the references that the change brings, and for no others: the plan then has their digests,

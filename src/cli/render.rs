@@ -17,7 +17,7 @@ use crate::{
 /// Print the manifests of what is locked; needs neither cluster nor registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder render                         all environments of the folder you are in
+  larder render                         all environments of the directory you are in
   larder render research/geospatial     one of them
   larder render | kubectl apply --server-side -f -")]
 pub struct Render {

@@ -64,7 +64,7 @@ pub struct Run {
     /// Serve /healthz, /readyz and /metrics here, for example 0.0.0.0:8080.
     #[arg(long, value_name = "ADDRESS:PORT", env = "LARDER_LISTEN", conflicts_with = "once")]
     listen: Option<SocketAddr>,
-    /// Wait for ever before this step; for tests of crashes.
+    /// Wait forever before this step; for tests of crashes.
     #[arg(long, value_name = "STEP", hide = true)]
     halt_before: Option<Step>,
     /// How the pass of --once is printed.

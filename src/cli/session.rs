@@ -40,11 +40,11 @@ use crate::{
 pub struct Source {
     /// The files.
     pub snapshot: Snapshot,
-    /// The folder they are in, when they are on disk.
+    /// The directory they are in, when they are on disk.
     pub root: Option<PathBuf>,
 }
 
-/// Reads the files of `--repo`'s tip, or of the folder that larder is started in.
+/// Reads the files of `--repo`'s tip, or of the directory that larder is started in.
 pub async fn source(options: &SourceOptions) -> Result<Source, CliError> {
     let Some(_) = &options.repo else {
         let root = folder::find_root(&current_folder()?)?;
@@ -69,7 +69,7 @@ fn open(options: &SourceOptions, checkout: Checkout) -> Result<(Arc<Repository>,
             let folder = tempfile::Builder::new()
                 .prefix("larder-")
                 .tempdir()
-                .map_err(|error| CliError::io("a temporary folder cannot be made (see --cache-dir)", &error))?;
+                .map_err(|error| CliError::io("a temporary directory cannot be made (see --cache-dir)", &error))?;
             (folder.path().to_owned(), Some(folder))
         }
     };
@@ -81,7 +81,7 @@ fn open(options: &SourceOptions, checkout: Checkout) -> Result<(Arc<Repository>,
     Ok((Arc::new(repository), temporary))
 }
 
-/// Opens `--repo`, or the repository around the folder that larder is started in, whose work tree follows then. For
+/// Opens `--repo`, or the repository around the directory that larder is started in, whose work tree follows then. For
 /// commits of people.
 pub fn repository_of_person(options: &SourceOptions) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
     let checkout = if options.repo.is_some() { Checkout::AsConfigured } else { Checkout::Update };
@@ -93,7 +93,7 @@ pub fn load(source: &Source) -> Result<Environments, CliError> {
     load::load(&source.snapshot).map_err(CliError)
 }
 
-/// The repository around an environment repository's folder, and where in it that is.
+/// The repository around an environment repository's directory, and where in it that is.
 ///
 /// # Errors
 /// When there is none.
@@ -106,7 +106,7 @@ pub fn local_repository(root: &Path) -> Result<(PathBuf, Option<String>), Proble
     Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
 }
 
-/// The same options with a repository: `--repo`, or the one around the folder that larder is started in.
+/// The same options with a repository: `--repo`, or the one around the directory that larder is started in.
 pub fn with_repository(options: &SourceOptions) -> Result<SourceOptions, CliError> {
     if options.repo.is_some() {
         return Ok(options.clone());
@@ -125,9 +125,9 @@ pub async fn source_at(options: &SourceOptions, revision: &str) -> Result<Source
     Ok(Source { snapshot, root: None })
 }
 
-/// The folder that larder is started in.
+/// The directory that larder is started in.
 pub fn current_folder() -> Result<PathBuf, CliError> {
-    std::env::current_dir().map_err(|error| CliError::io("the current folder cannot be read", &error))
+    std::env::current_dir().map_err(|error| CliError::io("the current directory cannot be read", &error))
 }
 
 /// The lock as it is, with nothing moved.

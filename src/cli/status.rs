@@ -21,7 +21,7 @@ use crate::{
 /// Show for each environment and image the locked digest and the nodes that hold it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder status                                   the lock of the folder you are in, on the cluster
+  larder status                                   the lock of the directory you are in, on the cluster
   larder status --repo URL --output wide          each node, with the kubelet's own message
   larder status research/geospatial --wait --timeout 10m
   larder status --target dir:manifests            whether the manifests in a directory are those of the lock

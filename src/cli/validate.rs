@@ -23,7 +23,7 @@ use crate::{
 /// Check larder.yaml, environments and lockfiles; needs neither cluster nor registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder validate                           the folder you are in, uncommitted files included
+  larder validate                           the directory you are in, uncommitted files included
   larder validate --from origin/main        what a pull request changes
   larder validate --rev HEAD~1              a commit of the repository you are in
   larder validate --repo URL                the tip of a repository
@@ -34,7 +34,7 @@ Exit code 0: all is valid. 1: something is not. 2: nothing but warnings, with --
 pub struct Validate {
     #[command(flatten)]
     source: SourceOptions,
-    /// The files of this commit, branch or tag of the repository, instead of the folder or the branch's tip.
+    /// The files of this commit, branch or tag of the repository, instead of the directory or the branch's tip.
     #[arg(long, value_name = "REV")]
     rev: Option<String>,
     /// Only what changed since this commit, branch or tag; everything, if larder.yaml or a template changed.

@@ -1,4 +1,4 @@
-//! When the controller looks because of news, and how long it goes on looking for a commit that was announced.
+//! When the controller looks because of news, and how long it continues looking for a commit that was announced.
 //!
 //! A forge may send its webhook before its Git server shows the new commit. So a commit that was announced and is not
 //! the tip yet is looked for again, a few times. How often news can make the controller look is bounded.

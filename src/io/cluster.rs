@@ -1,4 +1,4 @@
-//! The target of a pass: a Kubernetes cluster, or a folder that looks like one.
+//! The target of a pass: a Kubernetes cluster, or a directory that looks like one.
 //!
 //! [`Cluster`] is the port, [`KubeCluster`] and [`Directory`](super::directory::Directory) are its adapters,
 //! [`compare_all`] and [`carry_out`] are what a pass does with either of them.
@@ -43,7 +43,7 @@ pub trait Cluster: Send + Sync {
     /// What the target holds of this manifest, and what an apply would make of it. Changes nothing.
     ///
     /// # Errors
-    /// When the object exists and is not ours, when somebody else has a claim on one of its fields, when it is being
+    /// When the object exists and is not ours, when someone else has a claim on one of its fields, when it is being
     /// deleted, or when the target refuses it.
     fn compare(&self, manifest: &Manifest) -> impl Future<Output = Result<Comparison, Problem>> + Send;
 
@@ -99,13 +99,13 @@ pub trait Cluster: Send + Sync {
         0
     }
 
-    /// Whether an object of ours was changed or deleted by somebody else since the last [`Cluster::inventory`]. A target
+    /// Whether an object of ours was changed or deleted by someone else since the last [`Cluster::inventory`]. A target
     /// that is not watched never says so.
     fn has_drifted(&self) -> bool {
         false
     }
 
-    /// Waits until [`Cluster::has_drifted`]; for ever where the target is not watched.
+    /// Waits until [`Cluster::has_drifted`]; forever where the target is not watched.
     fn drifted(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }

@@ -11,7 +11,7 @@ use crate::model::{
     resolution::CredentialSource,
 };
 
-/// Where credentials are kept. They are read anew for each use, so that they can be rotated.
+/// Where credentials are kept. They are re-read for each use, so that they can be rotated.
 pub struct StoredCredentials {
     cluster: Option<KubeCluster>,
     config_file: Option<PathBuf>,

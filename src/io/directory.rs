@@ -1,4 +1,4 @@
-//! A folder that holds manifests as a cluster would: for those who let another tool apply them, or who want a look first.
+//! A directory that holds manifests as a cluster would: for those who let another tool apply them, or who want a look first.
 
 #[cfg(test)]
 mod tests;
@@ -35,14 +35,14 @@ pub struct Directory {
     instance: String,
 }
 
-/// Where the status is. The leading dot keeps it from tools that apply the folder.
+/// Where the status is. The leading dot keeps it from tools that apply the directory.
 const STATUS: &str = ".larder-status.json";
 
 /// Where the last accepted commit is.
 const ACCEPTED: &str = ".larder-accepted";
 
 impl Directory {
-    /// The folder, which need not exist, as one instance of larder sees it.
+    /// The directory, which need not exist, as one instance of larder sees it.
     pub fn new(root: impl Into<PathBuf>, instance: impl Into<String>) -> Self {
         Self { root: root.into(), instance: instance.into() }
     }
@@ -73,7 +73,7 @@ impl Directory {
     fn must_not_lead_elsewhere(&self, path: &Path) -> Result<(), Problem> {
         let conflict = |path: &Path, what| {
             Problem::new(Category::Conflict, format!("{} is {what}; nothing is read or written there", path.display()))
-                .hint("move it away, or choose another folder")
+                .hint("move it away, or choose another directory")
         };
         if let Some(link) = link_below(&self.root, path) {
             return Err(conflict(&link, "a symbolic link"));
@@ -93,7 +93,7 @@ impl Directory {
             Category::Conflict,
             format!("{} exists and was not made by larder; it is left alone", path.display()),
         )
-        .hint("move it away, or choose another folder"))
+        .hint("move it away, or choose another directory"))
     }
 
     fn is_ours(&self, id: &ObjectId, object: &Value) -> bool {
@@ -103,7 +103,7 @@ impl Directory {
     }
 
     /// The entry of a file, or none when it is not ours. We write regular files that everybody may read, so one that is
-    /// something else or cannot be read is somebody else's, and no reason to stop.
+    /// something else or cannot be read is someone else's, and no reason to stop.
     fn entry(&self, path: &Path) -> Option<(ObjectId, InventoryEntry)> {
         let read = || -> io::Result<Option<String>> {
             let metadata = fs::symlink_metadata(path)?;
@@ -145,7 +145,7 @@ impl Cluster for Directory {
             // A link is not followed: what it leads to is none of ours.
             if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
                 let files = list(&path).unwrap_or_else(|problem| {
-                    tracing::debug!("a folder cannot be read, so nothing in it is known: {problem}");
+                    tracing::debug!("a directory cannot be read, so nothing in it is known: {problem}");
                     Vec::new()
                 });
                 inventory.extend(files.iter().filter(|path| is_object_file(path)).filter_map(|path| self.entry(path)));
@@ -210,7 +210,7 @@ impl Cluster for Directory {
         let path = self.path(id);
         fs::remove_file(&path).map_err(|error| at(&path, &error))?;
         if let (false, Some(folder)) = (id.namespace.is_empty(), path.parent()) {
-            // Only an empty folder goes; anything else in it is none of ours.
+            // Only an empty directory goes; anything else in it is none of ours.
             let _ = fs::remove_dir(folder);
         }
         Ok(())
@@ -232,7 +232,7 @@ fn is_object_file(path: &Path) -> bool {
         && Kind::ALL.iter().any(|kind| name.starts_with(&format!("{}-", kind.as_str().to_lowercase())))
 }
 
-/// That neither namespace nor name leads out of the folder.
+/// That neither namespace nor name leads out of the directory.
 fn check(id: &ObjectId) -> Result<(), Problem> {
     let leads_out = |part: &str| part.contains(['/', '\\', '\0']) || part == "." || part == "..";
     if leads_out(&id.namespace) || leads_out(&id.name) || id.name.is_empty() {
@@ -245,7 +245,7 @@ fn check(id: &ObjectId) -> Result<(), Problem> {
 fn list(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        // A folder that is not there yet holds nothing.
+        // A directory that is not there yet holds nothing.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(at(folder, &error)),
     };

@@ -1,7 +1,7 @@
-//! An environment repository as a folder on disk, uncommitted files included.
+//! An environment repository as a directory on disk, uncommitted files included.
 //!
 //! It gives the same [`Snapshot`] as a commit would: the same files, the same budgets, and symbolic links followed
-//! inside the folder only. Nothing outside the folder is ever read, whatever a link says.
+//! inside the directory only. Nothing outside the directory is ever read, whatever a link says.
 
 use std::{
     fs,
@@ -21,13 +21,13 @@ use crate::{
     },
 };
 
-/// Why a folder could not be read as an environment repository.
+/// Why a directory could not be read as an environment repository.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// There is no `larder.yaml` here or above.
-    #[error("neither {0} nor a folder above it holds a larder.yaml")]
+    #[error("neither {0} nor a directory above it holds a larder.yaml")]
     NoRoot(PathBuf),
-    /// A file or folder that cannot be read.
+    /// A file or directory that cannot be read.
     #[error("{path} cannot be read")]
     Read {
         /// Which one.
@@ -77,7 +77,7 @@ impl From<FolderError> for Problem {
     }
 }
 
-/// The nearest folder from `start` upwards that holds a `larder.yaml`.
+/// The nearest directory from `start` upwards that holds a `larder.yaml`.
 ///
 /// # Errors
 /// [`FolderError::NoRoot`], and [`FolderError::Read`] when `start` is not there.

@@ -44,9 +44,9 @@ pub struct Options {
     pub url: Option<String>,
     /// The repository: `owner/name`, at GitLab with as many groups as there are.
     pub repository: String,
-    /// A file with a token in its first line, read anew at each use.
+    /// A file with a token in its first line, re-read at each use.
     pub token_file: PathBuf,
-    /// A file of certificates that are trusted beside the system's.
+    /// A file of certificates that are trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
 }
 

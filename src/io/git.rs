@@ -68,9 +68,9 @@ impl fmt::Debug for CommitId {
     }
 }
 
-/// A text is no commit's identity: 40 hexadecimal digits are expected.
+/// A text is not a commit's identity: 40 hexadecimal digits are expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no commit: 40 hexadecimal digits are expected")]
+#[error("`{0}` is not a commit: 40 hexadecimal digits are expected")]
 pub struct CommitIdError(String);
 
 impl FromStr for CommitId {
@@ -97,9 +97,9 @@ pub struct Options {
     pub url: String,
     /// The branch; without one, the branch that the repository's HEAD names.
     pub branch: Option<String>,
-    /// The folder of the repository that is the environment repository; without one, its root.
+    /// The directory of the repository that is the environment repository; without one, its root.
     pub path: Option<String>,
-    /// A folder of larder's own for what is fetched. It may be removed at any time.
+    /// A directory of larder's own for what is fetched. It may be removed at any time.
     pub cache: PathBuf,
     /// Where the credentials are.
     pub credentials: Credentials,
@@ -187,7 +187,7 @@ pub enum Pushed {
 pub struct Repository {
     options: Options,
     address: Address,
-    /// The folder that is the environment repository, as components.
+    /// The directory that is the environment repository, as components.
     path: Vec<String>,
     /// The branch in full, `refs/heads/…`: as configured, or as HEAD named it when the tip was last asked for.
     branch: Option<String>,

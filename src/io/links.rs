@@ -9,7 +9,7 @@ const MAX_HOPS: usize = 40;
 pub(crate) enum Node {
     /// A regular file.
     File,
-    /// A folder.
+    /// A directory.
     Folder,
     /// A symbolic link, with its target.
     Link(String),
@@ -24,7 +24,7 @@ pub(crate) fn is_followed(path: &str) -> bool {
 /// Follows the link at `path`, whose target is `target`, to a file of the same tree, and gives that file's path.
 ///
 /// `look` tells what a path from the root holds, or `None` where there is nothing (or something else). The result is
-/// `None` when the link leaves the tree (also if it would come back), loops, dangles or names a folder.
+/// `None` when the link leaves the tree (also if it would come back), loops, dangles or names a directory.
 pub(crate) fn resolve(path: &str, target: &str, mut look: impl FnMut(&str) -> Option<Node>) -> Option<String> {
     let mut hops = 1;
     let mut done: Vec<String> = path.split('/').map(str::to_owned).collect();

@@ -178,7 +178,7 @@ impl Repository {
         let call = move || call(&mut repository.lock().unwrap_or_else(PoisonError::into_inner));
         match tokio::task::spawn_blocking(call).await {
             Ok(value) => value,
-            // The call panicked: go on panicking here, where the bug was called.
+            // The call panicked: continue panicking here, where the bug was called.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }

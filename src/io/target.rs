@@ -1,4 +1,4 @@
-//! The target that the flags name: a cluster or a folder.
+//! The target that the flags name: a cluster or a directory.
 
 use std::fmt;
 
@@ -14,17 +14,17 @@ use crate::model::{
     status::Status,
 };
 
-/// A cluster or a folder.
+/// A cluster or a directory.
 #[derive(Clone)]
 pub enum AnyTarget {
     /// An API server.
     Kube(KubeCluster),
-    /// A folder of manifests.
+    /// A directory of manifests.
     Directory(Directory),
 }
 
 impl AnyTarget {
-    /// Watches a cluster's objects of ours from now on; a folder is read anew at each pass.
+    /// Watches a cluster's objects of ours from now on; a directory is re-read at each pass.
     pub async fn watch(&self, shutdown: &CancellationToken) {
         match self {
             Self::Kube(cluster) => cluster.watch(shutdown).await,

@@ -1,7 +1,7 @@
 //! Tells when files on this machine change, by the system's own means (inotify, FSEvents).
 //!
-//! What is watched may be replaced at any time: somebody clones anew, a link is switched. Then the system goes on watching
-//! what nobody sees any more, so places are compared with what they were, and watched anew.
+//! What is watched may be replaced at any time: someone clones again, a link is switched. Then the system continues watching
+//! what nobody sees any more, so places are compared with what they were, and watched again.
 
 use std::{
     ffi::OsStr,
@@ -14,26 +14,26 @@ use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Wat
 
 use crate::model::failure::{Category, Problem};
 
-/// A folder that is watched.
+/// A directory that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The folder.
+    /// The directory.
     pub folder: PathBuf,
     /// How much of it counts.
     pub depth: Depth,
 }
 
-/// How much of a folder counts.
+/// How much of a directory counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Only what has one of these names in the folder itself.
+    /// Only what has one of these names in the directory itself.
     Names(&'static [&'static str]),
     /// All that is below.
     All,
 }
 
 impl Place {
-    /// The same with a path that does not depend on the folder that larder was started in. Links stay, since they may be
+    /// The same with a path that does not depend on the directory that larder was started in. Links stay, since they may be
     /// switched.
     fn absolute(self) -> Self {
         Self { folder: std::path::absolute(&self.folder).unwrap_or(self.folder), depth: self.depth }
@@ -48,7 +48,7 @@ pub struct Watch {
     watched: Vec<(Place, Identity)>,
 }
 
-/// What a folder is, whatever its name: none when it is not there.
+/// What a directory is, whatever its name: none when it is not there.
 type Identity = Option<(u64, u64)>;
 
 impl Watch {
@@ -71,7 +71,7 @@ impl Watch {
         self.watcher = None;
         self.watched.clear();
         let places: Vec<Place> = places.into_iter().map(Place::absolute).collect();
-        // Some systems tell of the folder that a link leads to.
+        // Some systems tell of the directory that a link leads to.
         let real = |place: &Place| Some(Place { folder: place.folder.canonicalize().ok()?, depth: place.depth });
         let rules: Vec<Place> = places.iter().cloned().chain(places.iter().filter_map(real)).collect();
         let changed = self.changed.clone();
@@ -106,11 +106,11 @@ fn problem(error: &notify::Error) -> Problem {
         ErrorKind::MaxFilesWatch => "the limit of watched files is reached".to_owned(),
         kind => format!("{kind:?}"),
     };
-    Problem::new(Category::Io, format!("the folder cannot be watched: {reason}"))
+    Problem::new(Category::Io, format!("the directory cannot be watched: {reason}"))
         .hint("raise fs.inotify.max_user_watches and fs.inotify.max_user_instances; until then changes are seen at the next poll")
 }
 
-/// Whether an event is of something that counts. Reading is no change, nor are the lock files that Git writes beside.
+/// Whether an event is of something that counts. Reading is not a change, nor are the lock files that Git writes beside.
 fn counts(event: &Event, places: &[Place]) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
@@ -222,13 +222,13 @@ mod tests {
         fs::create_dir(root.join("b")).unwrap();
         assert!(changed(&changes));
         fs::write(root.join("b/y.yaml"), "1").unwrap();
-        assert!(changed(&changes), "in a new folder");
+        assert!(changed(&changes), "in a new directory");
         fs::read(root.join("b/y.yaml")).unwrap();
-        assert!(changes.try_recv().is_err(), "reading is no change");
+        assert!(changes.try_recv().is_err(), "reading is not a change");
 
         fs::rename(&root, folder.path().join("old")).unwrap();
         fs::create_dir(&root).unwrap();
-        assert!(!watch.is_current(), "another folder has its name");
+        assert!(!watch.is_current(), "another directory has its name");
         watch.set(places()).unwrap();
         assert!(watch.is_current());
         while changes.try_recv().is_ok() {}

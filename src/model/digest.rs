@@ -12,11 +12,11 @@ use sha2::{Digest as _, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(String);
 
-/// Why a text is no digest.
+/// Why a text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// No `algorithm:` in front.
-    #[error("`{0}` is no digest: `sha256:` and 64 hexadecimal digits are expected")]
+    #[error("`{0}` is not a digest: `sha256:` and 64 hexadecimal digits are expected")]
     NoAlgorithm(String),
     /// An algorithm that is not registered.
     #[error("the digest algorithm `{0}` is not supported: use sha256 or sha512")]

@@ -32,7 +32,7 @@ pub struct Environment {
     pub images: Vec<Image>,
     /// The nodes that must hold them.
     pub placement: Placement,
-    /// How often references are resolved anew.
+    /// How often references are resolved again.
     pub refresh: Duration,
     /// How the images get to the nodes.
     pub puller: Puller,
@@ -99,7 +99,7 @@ pub struct Puller {
     pub strategy: Strategy,
     /// `maxUnavailable` of its rolling update: a number of pods, or a percentage such as `10%`.
     pub max_unavailable: String,
-    /// Former digests of each image that the nodes keep holding.
+    /// Previous digests of each image that the nodes keep holding.
     pub retain: usize,
     /// After this long without full coverage an environment is degraded.
     pub deadline: Duration,

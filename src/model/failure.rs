@@ -31,7 +31,7 @@ pub enum Category {
     Lock,
     /// The cluster's answer, or that there was none.
     Cluster,
-    /// An object or a field that belongs to somebody else.
+    /// An object or a field that belongs to someone else.
     Conflict,
     /// More would be deleted than the budget allows.
     Budget,
@@ -200,7 +200,7 @@ pub fn capped(mut problems: Vec<Problem>, most: usize) -> Vec<Problem> {
     problems
 }
 
-/// Why an environment (or a tenant's records) could not go on: at least one problem, at most [`MAX_PROBLEMS`] and one
+/// Why an environment (or a tenant's records) could not continue: at least one problem, at most [`MAX_PROBLEMS`] and one
 /// that counts the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(transparent)]

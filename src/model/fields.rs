@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-/// The `fieldsV1` of one manager's applies, as JSON text. Texts that are equal are shared by whoever makes them.
+/// The `fieldsV1` of one manager's applies, as JSON text. Texts that are equal are shared by anyone who makes them.
 ///
 /// An update by another manager takes the fields that it changes or removes out of this set, and an apply puts all of
 /// its fields back in. So a set that covers a manifest proves that nobody has touched any field of it since, without a

@@ -36,7 +36,7 @@ pub struct LockedImage {
     pub media_type: String,
     /// Platforms of the index, or the one platform of a single manifest, sorted.
     pub platforms: Vec<PlatformManifest>,
-    /// Former digests, newest first, as many as the environment retains.
+    /// Previous digests, newest first, as many as the environment retains.
     pub previous: Vec<Previous>,
     /// Why the digest must not move, while it must not.
     pub hold: Option<Hold>,
@@ -110,7 +110,7 @@ pub struct LockChange {
     pub renames: Vec<Rename>,
     /// Answers that are not taken yet, in order of environments.
     pub waiting: Vec<Waiting>,
-    /// Images that could not be locked anew. Their former entries stay; the environment goes on with what is locked.
+    /// Images that could not be locked again. Their previous entries stay; the environment continues with what is locked.
     pub problems: BTreeMap<EnvironmentId, Vec<Problem>>,
     /// Environments that are gone from Git, but whose lockfiles stay because the budget does not allow their removal.
     pub blocked: Option<Blocked>,

@@ -160,7 +160,7 @@ pub type Manifests = BTreeMap<Owner, Result<Vec<Manifest>, Failure>>;
 pub struct InventoryEntry {
     /// For whom it was made.
     pub owner: Owner,
-    /// The uid, for deletes with a precondition; empty in a folder.
+    /// The uid, for deletes with a precondition; empty in a directory.
     pub uid: String,
     /// The value of [`MANIFEST_ANNOTATION`].
     pub manifest: String,
@@ -189,7 +189,7 @@ pub type Inventory = BTreeMap<ObjectId, InventoryEntry>;
 pub struct Comparison {
     /// The live object, or none.
     pub live: Option<Value>,
-    /// The object as it would be after an apply: the server's dry run, or the manifest itself for a folder. Null where
+    /// The object as it would be after an apply: the server's dry run, or the manifest itself for a directory. Null where
     /// nothing is live: a new object is shown as it is sent.
     pub applied: Value,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::is_unseen;
 
-/// The tenant of `environments/<name>.yaml`, a file without a tenant's folder.
+/// The tenant of `environments/<name>.yaml`, a file without a tenant's directory.
 pub const DEFAULT_TENANT: &str = "default";
 
 /// The longest name that is taken, in bytes. Object names derive from it with a hash, so this only bounds what is shown.
@@ -89,7 +89,7 @@ impl fmt::Display for Name {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EnvironmentId {
-    /// The folder under `environments/`, or [`DEFAULT_TENANT`].
+    /// The directory under `environments/`, or [`DEFAULT_TENANT`].
     pub tenant: Name,
     /// The file's name without `.yaml`.
     pub name: Name,

@@ -21,14 +21,14 @@ pub struct RepositoryPattern {
     matcher: GlobMatcher,
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// Something that no reference matches.
     #[error("the pattern `{0}` matches no image: it holds {1}")]
     Never(String, &'static str),
     /// Braces or brackets that do not fit.
-    #[error("`{0}` is no pattern: {1}")]
+    #[error("`{0}` is not a pattern: {1}")]
     Malformed(String, String),
     /// Too long.
     #[error("a pattern of {0} bytes is too long, at most {MAX_PATTERN} are allowed")]

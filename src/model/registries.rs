@@ -50,7 +50,7 @@ pub enum CertificateAuthority {
     File(String),
 }
 
-/// Why a text is no registry's or mirror's address.
+/// Why a text is not a registry's or mirror's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid address of a {what}")]
 pub struct AddressError {

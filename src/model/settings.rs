@@ -20,8 +20,8 @@ use super::{
 /// The whole of `larder.yaml`, completed with defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Tenants by name. A folder of `environments/` that is not listed here is a failure of its environments: a new
-    /// folder must not reach a namespace that nobody gave it.
+    /// Tenants by name. A directory of `environments/` that is not listed here is a failure of its environments: a new
+    /// directory must not reach a namespace that nobody gave it.
     pub tenants: BTreeMap<Name, Tenant>,
     /// Pools by name.
     pub pools: BTreeMap<String, Placement>,
@@ -85,7 +85,7 @@ pub struct Bounds {
 pub struct Defaults {
     /// The pool's name; none: every Linux node.
     pub pool: Option<String>,
-    /// How often references are resolved anew.
+    /// How often references are resolved again.
     pub refresh: Duration,
     /// How the images get to the nodes.
     pub puller: Puller,
@@ -130,7 +130,7 @@ pub struct Prune {
     /// The largest share of a tenant's environments that one pass removes, in percent. One environment is always allowed
     /// unless it is its tenant's last; tenants that remove one beyond their share may together remove this share of all.
     pub budget: u8,
-    /// Removals that somebody has confirmed in `larder.yaml`; these never count.
+    /// Removals that someone has confirmed in `larder.yaml`; these never count.
     pub confirmed: Vec<Confirmed>,
 }
 
@@ -166,6 +166,6 @@ impl Confirmed {
 pub struct Helpers {
     /// Has a static `/bin/busybox` that runs in any image; strategy `containers`.
     pub hold: ImageReference,
-    /// Sleeps for ever; strategies `initContainers` and `imageVolumes`.
+    /// Sleeps forever; strategies `initContainers` and `imageVolumes`.
     pub pause: ImageReference,
 }

@@ -12,7 +12,7 @@ pub enum Entry {
     File(Arc<[u8]>),
     /// A regular file larger than the budget; it was not read. Its size in bytes.
     TooLarge(u64),
-    /// A symbolic link that was not followed, with its target: it leaves the tree, loops, dangles or names a folder.
+    /// A symbolic link that was not followed, with its target: it leaves the tree, loops, dangles or names a directory.
     /// Links to a file inside the tree are followed and appear as [`Entry::File`].
     Link(String),
     /// A submodule; never followed.
@@ -32,7 +32,7 @@ pub fn is_read(path: &str) -> bool {
     }
 }
 
-/// The files under `larder.yaml`, `environments/`, `templates/` and `lock/`, at one commit or in one folder.
+/// The files under `larder.yaml`, `environments/`, `templates/` and `lock/`, at one commit or in one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Where they come from.
@@ -69,7 +69,7 @@ impl Snapshot {
         }
     }
 
-    /// The entries below a folder, `folder` being given without a final slash.
+    /// The entries below a directory, `folder` being given without a final slash.
     pub fn under<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> + use<'a> {
         let prefix = format!("{folder}/");
         let start = prefix.clone();

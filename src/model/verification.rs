@@ -14,7 +14,7 @@ pub enum Outcome {
     Person,
     /// Not signed.
     Unsigned,
-    /// Signed, but not by somebody who counts, or changed afterwards.
+    /// Signed, but not by someone who counts, or changed afterwards.
     Untrusted,
     /// Made by a trusted controller, but it changes more than the lock.
     ChangesMore,

@@ -1,4 +1,4 @@
-//! Objects as YAML for people: `larder render`, diffs and target folders.
+//! Objects as YAML for people: `larder render`, diffs and target directories.
 
 use serde::Serialize;
 use serde_json::Value;

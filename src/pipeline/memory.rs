@@ -236,7 +236,7 @@ impl Memory {
         self.renderer(&render::Options::default())
     }
 
-    /// The client for these registries: the former one while they stay the same, so that connections and tokens live on.
+    /// The client for these registries: the previous one while they stay the same, so that connections and tokens live on.
     pub fn registry_client(&mut self, registries: &Registries) -> Result<Arc<RegistryClient>, Failure> {
         if let Some((known, client)) = &self.client
             && known == registries

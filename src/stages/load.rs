@@ -157,10 +157,13 @@ fn shorten(environments: &mut Batch<Environment>) {
 
 fn load_settings(snapshot: &Snapshot) -> Result<Settings, Failure> {
     let Some(entry) = snapshot.files.get(SETTINGS) else {
-        return Err(Problem::new(Category::Schema, "there is no larder.yaml, so this is no environment repository")
-            .in_file(SETTINGS)
-            .hint("`larder init` makes one; if it is in a folder of this repository, name that with --path")
-            .into());
+        return Err(Problem::new(
+            Category::Schema,
+            "there is no larder.yaml, so this is not an environment repository",
+        )
+        .in_file(SETTINGS)
+        .hint("`larder init` makes one; if it is in a directory of this repository, name that with --path")
+        .into());
     };
     settings::load(SETTINGS, entry)
 }

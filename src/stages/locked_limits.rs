@@ -17,7 +17,7 @@ use crate::model::{
 ///
 /// A tenant's size is that of the images of all its environments together: compressed, of each image its largest
 /// platform, the same digest once. Environments come in the order of their identities; those that no longer fit fail.
-/// Former digests that are retained do not count, since the lock does not know their sizes.
+/// Previous digests that are retained do not count, since the lock does not know their sizes.
 pub fn check(environments: &Batch<Environment>, settings: &Settings, lock: &Lock) -> BTreeMap<EnvironmentId, Failure> {
     let mut failures = BTreeMap::new();
     let mut used: BTreeMap<&Name, Used> = BTreeMap::new();
@@ -62,7 +62,7 @@ fn registries(environment: &Environment, tenant: &Tenant, lockfile: &Lockfile) -
             let message = format!("the image {name} is locked at `{repository}`, which the tenant `{tenant}` may not use");
             Problem::new(Category::Policy, message)
                 .in_file(environment.id.lock_path())
-                .hint("larder locks the file's own reference as soon as its registry answers; if somebody changed the lockfile, set it back")
+                .hint("larder locks the file's own reference as soon as its registry answers; if someone changed the lockfile, set it back")
         })
         .collect()
 }

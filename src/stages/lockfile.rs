@@ -30,7 +30,7 @@ pub const API_VERSION: &str = "larder.dev/v1alpha1";
 pub const KIND: &str = "Lockfile";
 
 /// What to do about a lockfile that cannot be read.
-pub const WRITE_ANEW: &str = "take its last good version from Git, or delete the file: larder writes it anew";
+pub const WRITE_ANEW: &str = "take its last good version from Git, or delete the file: larder writes it again";
 
 /// Reads a lockfile: line by line where it is as larder writes it, otherwise as YAML, with the same result.
 ///

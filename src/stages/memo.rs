@@ -1,4 +1,4 @@
-//! What was made last, and of what, so that only what differs is made anew.
+//! What was made last, and of what, so that only what differs is recreated.
 
 use std::{collections::BTreeMap, mem};
 

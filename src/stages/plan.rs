@@ -39,7 +39,7 @@ pub fn suspects<'a>(manifests: &'a Manifests, inventory: &Inventory, held: &BTre
 
 /// What would be done. `verdicts` holds what [`judge`] made of the target's answer about each of the [`suspects`].
 ///
-/// Of an owner with any problem nothing is changed or deleted; all others go on. What has been deleted before and is
+/// Of an owner with any problem nothing is changed or deleted; all others continue. What has been deleted before and is
 /// still there is a problem too, which keeps nothing else from going.
 pub fn plan(
     manifests: &Manifests,
@@ -87,7 +87,7 @@ fn change(
         return Err(being_deleted(&manifest.id));
     }
     let Verdict { action, diff } = match verdict {
-        // A namespace that somebody else made serves as well; it is theirs, and stays as it is.
+        // A namespace that someone else made serves as well; it is theirs, and stays as it is.
         Some(Err(problem)) if manifest.id.kind == Kind::Namespace && problem.category == Category::Conflict => {
             Verdict { action: Action::Unchanged, diff: String::new() }
         }
@@ -130,7 +130,7 @@ fn report_lingering(manifests: &Manifests, inventory: &Inventory, failures: &mut
     }
 }
 
-/// A deletion that somebody's finalizer holds up.
+/// A deletion that someone's finalizer holds up.
 fn lingers(id: &ObjectId) -> Problem {
     let place = if id.namespace.is_empty() { String::new() } else { format!(" -n {}", id.namespace) };
     let kind = id.kind.as_str().to_lowercase();
@@ -141,5 +141,5 @@ fn lingers(id: &ObjectId) -> Problem {
 /// An object cannot be changed while it is being deleted.
 fn being_deleted(id: &ObjectId) -> Problem {
     Problem::new(Category::Cluster, format!("{id} is being deleted"))
-        .hint("nothing to do: it is made anew once it is gone; if it stays, see its finalizers")
+        .hint("nothing to do: it is recreated once it is gone; if it stays, see its finalizers")
 }

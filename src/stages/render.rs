@@ -57,7 +57,7 @@ impl Default for Options {
     }
 }
 
-/// Pods that an environment costs on each of its nodes, once it retains as many former digests as it may.
+/// Pods that an environment costs on each of its nodes, once it retains as many previous digests as it may.
 pub fn pods_a_node(environment: &Environment) -> usize {
     shards::count(environment.images.len() * (1 + environment.puller.retain))
 }
@@ -183,7 +183,7 @@ fn checked_instance(options: &Options) -> Result<&str, Problem> {
     if names::is_label_value(instance) {
         return Ok(instance);
     }
-    let message = format!("the instance {instance:?} is no valid value of a label");
+    let message = format!("the instance {instance:?} is not a valid value of a label");
     Err(Problem::new(Category::Name, message)
         .hint("use at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"))
 }

@@ -26,7 +26,7 @@ pub enum Refresh {
     /// New and changed ones, and those whose refresh has passed.
     #[default]
     Due,
-    /// All of them: somebody asked for it.
+    /// All of them: someone asked for it.
     All,
     /// New and changed ones only; what is locked stays as it is.
     Missing,

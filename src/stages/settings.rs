@@ -33,7 +33,7 @@ const RECORDS: &str = "submarine-image-pull-operator-records";
 const HOLD: &str = "docker.io/library/busybox:1.37.0-musl";
 const PAUSE: &str = "registry.k8s.io/pause:3.10";
 
-/// The most former digests that an environment may hold on its nodes, which all take disk space.
+/// The most previous digests that an environment may hold on its nodes, which all take disk space.
 const MAX_RETAIN: u32 = 10;
 
 /// Reads `larder.yaml`.
@@ -126,7 +126,7 @@ pub fn puller(
     let file = file.unwrap_or_default();
     let retain = file.retain.and_then(|retain| {
         let allowed = (retain.value <= MAX_RETAIN).then_some(retain.value).ok_or_else(|| {
-            Problem::new(Category::Schema, format!("{} former digests are too many to retain", retain.value))
+            Problem::new(Category::Schema, format!("{} previous digests are too many to retain", retain.value))
                 .hint(format!("write a number up to {MAX_RETAIN}: all of them stay on the nodes' disks"))
         });
         check.keep(retain.place, allowed)

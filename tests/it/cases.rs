@@ -1,6 +1,6 @@
-//! Folders of `tests/cases`: each is the input of a case, and its `expected.txt` what comes of it.
+//! Directories of `tests/cases`: each is the input of a case, and its `expected.txt` what comes of it.
 //!
-//! `UPDATE=1 cargo test --test it` writes the expectations anew.
+//! `UPDATE=1 cargo test --test it` writes the expectations again.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ pub fn folder(area: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(area)
 }
 
-/// Compares what `show` finds in each case's folder with its expectation.
+/// Compares what `show` finds in each case's directory with its expectation.
 pub fn for_each(area: &str, show: impl Fn(&Path) -> String) {
     let mut cases: Vec<PathBuf> = fs::read_dir(folder(area)).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
@@ -24,7 +24,7 @@ pub fn for_each(area: &str, show: impl Fn(&Path) -> String) {
 /// The difference to the expectation, if there is one.
 fn difference(case: &Path, found: &str) -> Option<String> {
     let path = case.join("expected.txt");
-    // The same flag for every folder of cases; not the program's own configuration.
+    // The same flag for every directory of cases; not the program's own configuration.
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, found).unwrap();
     }

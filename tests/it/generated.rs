@@ -1,6 +1,6 @@
 //! What is generated is committed: schemas, reference pages, and the schemas that come with an environment repository.
 //!
-//! `UPDATE=1 cargo test --test it generated` writes it anew.
+//! `UPDATE=1 cargo test --test it generated` writes it again.
 
 use std::{
     fs,

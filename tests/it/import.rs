@@ -1,4 +1,4 @@
-//! Cases of the importers: each folder of `tests/cases/import` has files of one format, named by `format`, and what they
+//! Cases of the importers: each directory of `tests/cases/import` has files of one format, named by `format`, and what they
 //! come to. A `larder.yaml` among them is that of the environment repository.
 
 mod verb;

@@ -1,4 +1,4 @@
-//! Cases of the load stage: each folder of `tests/cases/load` is an environment repository with what is read from it.
+//! Cases of the load stage: each directory of `tests/cases/load` is an environment repository with what is read from it.
 
 mod guide;
 mod identity;

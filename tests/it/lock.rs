@@ -15,7 +15,7 @@ use larder::{
     stages::lock::message,
 };
 
-/// Runs git in a folder, with no configuration but its own.
+/// Runs git in a directory, with no configuration but its own.
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .current_dir(folder)

@@ -1,4 +1,4 @@
-//! Cases of the render stage: each folder of `tests/cases/render` is an environment repository with what comes of it.
+//! Cases of the render stage: each directory of `tests/cases/render` is an environment repository with what comes of it.
 
 use std::{fmt::Write as _, path::Path};
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const PASSWORD: &str = "c4n4ry with spaces: ä";
 
-/// Runs `larder secret` in a folder with a `larder.yaml`, with that on standard input.
+/// Runs `larder secret` in a directory with a `larder.yaml`, with that on standard input.
 fn secret(arguments: &[&str], input: &[u8]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let settings =

@@ -100,7 +100,7 @@ async fn compute(plan: &Plan) -> Result<Compared, CliError> {
     Ok(Compared { review, from, to, environments: Some(later.environments) })
 }
 
-/// The files at both revisions. Without `to`, the present files of the folder or the tip of `--repo`.
+/// The files at both revisions. Without `to`, the present files of the directory or the tip of `--repo`.
 async fn snapshots(options: &SourceOptions, from: &str, to: Option<&str>) -> Result<(Snapshot, Snapshot), CliError> {
     let former = session::source_at(options, from).await?.snapshot;
     let later = match to {

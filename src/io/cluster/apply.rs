@@ -17,7 +17,7 @@ use crate::model::{
 
 /// Does what the plan says and decides nothing: kind after kind, then the deletes in reverse.
 ///
-/// After a failure nothing more is done for that owner, nor in a namespace that could not be made; all others go on.
+/// After a failure nothing more is done for that owner, nor in a namespace that could not be made; all others continue.
 /// When `cancelled`, what has been begun is ended and nothing more is begun.
 pub async fn carry_out<C: Cluster>(cluster: &C, plan: &Plan, cancelled: &CancellationToken) -> Applied {
     let mut run = Run { cluster, cancelled, broken: Broken::default() };

@@ -27,7 +27,7 @@ pub async fn compare_all<C: Cluster, T>(
     // Whether each of these namespaces is new, or why it cannot be made.
     let is_new = |result: &Result<(bool, T), Problem>| match result {
         Ok((new, _)) => Some(*new),
-        // It is there, and somebody else's.
+        // It is there, and someone else's.
         Err(problem) if problem.category == Category::Conflict => Some(false),
         Err(_) => None,
     };

@@ -34,7 +34,7 @@ pub fn field_manager(instance: &str) -> String {
 pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, Problem> {
     let mut config = config(kubeconfig, context).await.map_err(|message| {
         Problem::new(Category::Cluster, message).hint(
-            "name a kubeconfig with --kubeconfig or KUBECONFIG, or a folder with --target dir:PATH; in a pod, see that its service account's token is mounted",
+            "name a kubeconfig with --kubeconfig or KUBECONFIG, or a directory with --target dir:PATH; in a pod, see that its service account's token is mounted",
         )
     })?;
     config.connect_timeout = Some(CONNECT);
@@ -64,7 +64,7 @@ async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Conf
     }
 }
 
-/// In the words of somebody who looks for the file.
+/// In the words of someone who looks for the file.
 fn told(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(cause, path) if cause.kind() == io::ErrorKind::NotFound => {

@@ -7,7 +7,7 @@ use kube::core::request::Error;
 /// <https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation>.
 const USER: &str = "Impersonate-User";
 
-/// The same request, in the name of that user if there is one. A name that is no header's value refuses the request, so
+/// The same request, in the name of that user if there is one. A name that is not a header's value refuses the request, so
 /// that it is never sent in larder's own name.
 pub(super) fn in_the_name_of(
     user: Option<&str>,

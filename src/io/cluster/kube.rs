@@ -157,7 +157,7 @@ impl Cluster for KubeCluster {
             Err(kube::Error::Api(status)) if status.is_conflict() => {
                 let message = format!("{id} is not the object that was to be deleted: {}", status.message);
                 return Err(Problem::new(Category::Conflict, message)
-                    .hint("somebody made it anew meanwhile; the next pass looks again"));
+                    .hint("someone made it again meanwhile; the next pass looks again"));
             }
             Err(error) => return Err(problem(attempt(id, &id.to_string(), "delete"), &error)),
         }

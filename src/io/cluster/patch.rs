@@ -27,7 +27,7 @@ struct Claim {
 impl KubeCluster {
     /// Applies a manifest, or shows what an apply would come to.
     ///
-    /// A field of an object of ours that somebody has only written (`kubectl edit`) is put right; one that somebody else
+    /// A field of an object of ours that someone has only written (`kubectl edit`) is put right; one that someone else
     /// applies as well is a conflict that people must solve.
     pub(super) async fn patch(&self, manifest: &Manifest, dry_run: bool) -> Result<Value, Problem> {
         let id = &manifest.id;
@@ -61,7 +61,7 @@ impl KubeCluster {
         };
         if object["metadata"]["deletionTimestamp"].is_string() {
             return Err(Problem::new(Category::Cluster, format!("{id} is being deleted"))
-                .hint("nothing to do: it is made anew once it is gone; if it stays, see its finalizers"));
+                .hint("nothing to do: it is recreated once it is gone; if it stays, see its finalizers"));
         }
         Ok(object)
     }
@@ -93,7 +93,7 @@ impl KubeCluster {
     }
 }
 
-/// The problem when somebody else declares fields.
+/// The problem when someone else declares fields.
 fn conflict(id: &ObjectId, claims: &[Claim]) -> Option<Problem> {
     let declared: Vec<&Claim> = claims.iter().filter(|claim| claim.declared).collect();
     let first = declared.first()?;

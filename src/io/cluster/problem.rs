@@ -84,7 +84,7 @@ fn of_status(attempt: Attempt<'_>, status: &Status) -> Problem {
         401 => says("the API server does not know who this is")
             .hint("check the token or certificate of the kubeconfig; it may have expired"),
         403 if cause("NamespaceTerminating", "") => says(&format!("the namespace {namespace} is being deleted"))
-            .hint("it goes on when the namespace is there again"),
+            .hint("it continues when the namespace is there again"),
         403 if message.contains("cannot impersonate") => says(message)
             .hint("allow `impersonate` on that one service account in a Role for larder, or correct `impersonate` of the tenant in larder.yaml"),
         403 if message.contains("cannot") && message.contains("User \"system:serviceaccount:") && message.contains(verb) => {
@@ -109,7 +109,7 @@ fn of_status(attempt: Attempt<'_>, status: &Status) -> Problem {
         422 if resource == "daemonsets" && cause("", "spec.selector") => {
             let name = what.rsplit('/').next().unwrap_or_default();
             says("its selector is another one, and a selector cannot be changed").hint(format!(
-                "run `kubectl --namespace {namespace} delete daemonset {name}`; the next pass makes it anew (images stay on the nodes)"
+                "run `kubectl --namespace {namespace} delete daemonset {name}`; the next pass makes it again (images stay on the nodes)"
             ))
         }
         400 | 422 => {
@@ -160,7 +160,7 @@ mod tests {
                 json!({"code": 403, "reason": "Forbidden", "message": "unable to create new content in namespace a because it is being terminated",
                     "details": {"causes": [{"reason": "NamespaceTerminating", "message": "namespace a is being terminated", "field": "metadata.namespace"}]}}),
                 "the namespace a is being deleted",
-                "goes on when",
+                "continues when",
             ),
             (
                 json!({"code": 403, "message": "admission webhook \"policy.example.com\" denied the request: no images of team x"}),

@@ -75,7 +75,7 @@ fn keyring(what: &str, secret: &Value) -> Result<Keyring, Problem> {
         "kubernetes.io/dockerconfigjson" => (".dockerconfigjson", Keyring::parse_dockerconfigjson),
         "kubernetes.io/dockercfg" => (".dockercfg", Keyring::parse_dockercfg),
         other => {
-            return Err(says(format!("has the type `{other}`, which is no pull secret's")).hint(
+            return Err(says(format!("has the type `{other}`, which is not a pull secret's")).hint(
                 "the kubelet uses only kubernetes.io/dockerconfigjson (and the legacy kubernetes.io/dockercfg); \
                  make it with `larder secret`",
             ));

@@ -24,10 +24,10 @@ pub(super) const MAX_BYTES: usize = 1_000_000;
 
 impl KubeCluster {
     /// Writes a status into a ConfigMap, if it says something else than before. The ConfigMap is made when it is not
-    /// there, and is no object of the inventory.
+    /// there, and is not an object of the inventory.
     ///
     /// # Errors
-    /// When it is too large, belongs to somebody else, or the API server refuses.
+    /// When it is too large, belongs to someone else, or the API server refuses.
     pub async fn write_status(&self, namespace: &str, name: &str, status: &str) -> Result<(), Problem> {
         let id = id(namespace, name);
         if status.len() > MAX_BYTES {

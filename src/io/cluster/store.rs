@@ -52,7 +52,7 @@ struct Held {
 }
 
 /// A resource version. Of one object a larger one is later:
-/// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>. One that is no number is later
+/// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>. One that is not a number is later
 /// than any other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u64);
@@ -216,7 +216,7 @@ impl Writing<'_> {
         let Some((id, entry)) = self.store.identity.entry(self.id.kind, &metadata, shapes) else { return };
         let held = Held { entry, version: Version::of(&metadata) };
         match known.objects.get(&id) {
-            // Somebody has written after us, and the watch was quicker than our answer.
+            // Someone has written after us, and the watch was quicker than our answer.
             Some(later) if later.version > held.version => {
                 let differs = later.entry != held.entry;
                 drop(state);

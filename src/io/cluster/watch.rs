@@ -74,9 +74,9 @@ impl KubeCluster {
                                 });
                             }
                         }
-                        // The server has forgotten what came before; the watcher lists anew by itself.
+                        // The server has forgotten what came before; the watcher lists again by itself.
                         Err(watcher::Error::WatchError(status)) if status.code == 410 => {
-                            tracing::info!(%kind, "the watch is too old and begins anew");
+                            tracing::info!(%kind, "the watch is too old and starts over");
                         }
                         Err(error) => {
                             tracing::warn!(%kind, error = chain(&error), "the watch failed and is tried again");

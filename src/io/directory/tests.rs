@@ -1,4 +1,4 @@
-//! A folder as a target.
+//! A directory as a target.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ async fn a_folder_is_kept_like_a_cluster() {
     assert!(plan.is_empty() && outcomes.iter().all(|outcome| *outcome == Outcome::Unchanged), "{plan:?}");
     assert_eq!(modified("a/configmap-records.yaml"), before, "nothing was written");
 
-    // Empty folders go with their last object, others stay.
+    // Empty directories go with their last object, others stay.
     fs::write(root.join("a/README"), "mine").unwrap();
     pass(&directory, vec![manifest(Kind::Namespace, "", "a", "1")]).await;
     assert_eq!(files(&root), ["a", "a/README", "namespace-a.yaml"]);

@@ -39,7 +39,7 @@ struct Comment {
 
 impl Forge {
     /// Makes larder's comment on a pull request say `body`. Ours is the one that starts with `marker` and that this
-    /// token's own user wrote: nobody can have larder overwrite somebody else's by quoting the marker.
+    /// token's own user wrote: nobody can have larder overwrite someone else's by quoting the marker.
     ///
     /// # Errors
     /// The forge's words.

@@ -27,7 +27,7 @@ pub(super) fn api(kind: Kind, url: Option<&str>) -> Result<Url, Problem> {
         (Kind::Gitlab, None) => "https://gitlab.com",
         (Kind::Gitea, None) => return Err(refuse("is missing: Gitea has no address of its own")),
     };
-    let mut url: Url = text.parse().map_err(|_| refuse("is no address"))?;
+    let mut url: Url = text.parse().map_err(|_| refuse("is not an address"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(refuse("is no http(s) address"));
     }
@@ -42,7 +42,7 @@ pub(super) fn api(kind: Kind, url: Option<&str>) -> Result<Url, Problem> {
     let suffix = match (kind, url.host_str().unwrap_or_default()) {
         (Kind::Github, "api.github.com") => "",
         (Kind::Github, "github.com") => {
-            return "https://api.github.com".parse().map_err(|_| refuse("is no address"));
+            return "https://api.github.com".parse().map_err(|_| refuse("is not an address"));
         }
         (Kind::Github, _) => "/api/v3",
         (Kind::Gitea, _) => "/api/v1",
@@ -63,7 +63,8 @@ pub(super) fn check_repository(kind: Kind, repository: &str) -> Result<(), Probl
     if count && parts.iter().all(letters) {
         return Ok(());
     }
-    Err(Problem::new(Category::Forge, format!("--forge-repo `{repository}` is no repository")).hint("write owner/name"))
+    Err(Problem::new(Category::Forge, format!("--forge-repo `{repository}` is not a repository"))
+        .hint("write owner/name"))
 }
 
 pub(super) fn repository_path(kind: Kind, repository: &str) -> String {

@@ -27,7 +27,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest answer that is read, in bytes: a page of the longest comments that forges take.
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
-/// The largest answer that is no success, in bytes.
+/// The largest answer that is not a success, in bytes.
 const MAX_WORDS: usize = 4096;
 
 /// The largest token file, in bytes.

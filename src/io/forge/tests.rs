@@ -96,7 +96,7 @@ async fn a_comment_is_made_once() {
         let body = format!("{MARKER}\nplan");
         world.expect(world.authorised("POST", &all).and(body_json(json!({"body": body}))), 201, json!({"id": 3})).await;
         let posted = world.forge.comment(7, MARKER, &body, WhenAbsent::Create).await.unwrap();
-        assert_eq!(posted, Posted::Created, "{kind:?}: the comment of somebody else is not ours");
+        assert_eq!(posted, Posted::Created, "{kind:?}: the comment of someone else is not ours");
     }
 }
 

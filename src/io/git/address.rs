@@ -76,7 +76,7 @@ fn is_host(text: &str) -> bool {
 /// Reads an address.
 ///
 /// # Errors
-/// [`GitError::Address`] for what is no address, for a password in it, and for transports that are not used.
+/// [`GitError::Address`] for what is not an address, for a password in it, and for transports that are not used.
 pub(super) fn parse(text: &str) -> Result<Address, GitError> {
     let refuse = |problem, hint| GitError::Address { address: redact::address(text), problem, hint };
     let malformed = || refuse("cannot be read", FORMS);

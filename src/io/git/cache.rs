@@ -14,7 +14,7 @@ use super::{CommitId, GitError, local};
 pub(super) const TREES: &str = "trees";
 
 /// How many packs are kept, and how many bytes beside the largest of them. Each fetch and each push adds a pack; past
-/// either number all are dropped and the next fetch starts anew, so that the disk does not fill up.
+/// either number all are dropped and the next fetch starts again, so that the disk does not fill up.
 const MAX_PACKS: usize = 32;
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
@@ -30,7 +30,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache `name` in `folder`, which is made if it is not there, and made anew if it is damaged or full.
+    /// Opens the cache `name` in `folder`, which is made if it is not there, and recreated if it is damaged or full.
     /// Waits for another process that uses it.
     ///
     /// # Errors

@@ -101,7 +101,7 @@ fn edit(
         let location = whole.iter().map(String::as_str);
         match (bytes, there) {
             (_, Some((EntryKind::Tree | EntryKind::Commit, _))) => {
-                return Err(GitError::Path { path: file.clone(), problem: "is a folder, not a file" });
+                return Err(GitError::Path { path: file.clone(), problem: "is a directory, not a file" });
             }
             (None, None) => {}
             (None, Some(_)) => {
@@ -117,7 +117,7 @@ fn edit(
     Ok((new != old).then_some(new))
 }
 
-/// Every folder above a file has to be a folder: a link, submodule or file of a person is never replaced.
+/// Every directory above a file has to be a directory: a link, submodule or file of a person is never replaced.
 fn check_parents(options: &Options, repository: &Repository, root: ObjectId, path: &[String]) -> Result<(), GitError> {
     for length in 1..path.len() {
         let found = tree::find(repository, root, &path[..length]);
@@ -125,7 +125,7 @@ fn check_parents(options: &Options, repository: &Repository, root: ObjectId, pat
             Some((EntryKind::Tree, _)) => {}
             None => return Ok(()),
             Some(_) => {
-                let problem = "is no folder, so nothing can be written below it";
+                let problem = "is not a directory, so nothing can be written below it";
                 return Err(GitError::Path { path: path[..length].join("/"), problem });
             }
         }

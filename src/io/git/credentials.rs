@@ -1,4 +1,4 @@
-//! Credentials of one repository, read from their files anew at each use, so that they can be rotated.
+//! Credentials of one repository, read from their files again at each use, so that they can be rotated.
 
 use std::{fs, io::Read as _, path::PathBuf};
 

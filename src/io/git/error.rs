@@ -18,7 +18,7 @@ pub enum GitError {
         hint: &'static str,
     },
     /// A branch name that Git does not allow, or that names something else than a branch.
-    #[error("`{branch}` is no name of a branch")]
+    #[error("`{branch}` is not a name of a branch")]
     Branch {
         /// The name that was given.
         branch: String,
@@ -281,7 +281,7 @@ impl GitError {
                 "the branch was rewritten meanwhile; larder starts again from its new tip".into()
             }
             Self::TooLarge { .. } => "keep large files out of the environment repository, or use `--path`".into(),
-            Self::Path { .. } => "only regular files and folders can be there".into(),
+            Self::Path { .. } => "only regular files and directories can be there".into(),
             Self::Program { program, .. } if program == "ssh" => {
                 "install the OpenSSH client, or use an https address".into()
             }
@@ -302,7 +302,7 @@ impl From<GitError> for Problem {
 /// Why a commit did not become the branch's tip. In each case nothing was changed at the remote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// Somebody else was faster: fetch the new tip, compute anew, push again.
+    /// Someone else was faster: fetch the new tip, compute again, push again.
     #[error("the branch `{branch}` moved meanwhile: {detail}")]
     Raced {
         /// The branch.

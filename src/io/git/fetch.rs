@@ -37,7 +37,7 @@ pub(super) struct Wish<'a> {
     pub(super) shallow: &'a [ObjectId],
     /// Commits that are here, so that only what differs from them has to come.
     pub(super) have: &'a [ObjectId],
-    /// How many commits of history are wanted, the commit included; none for what is no commit.
+    /// How many commits of history are wanted, the commit included; none for what is not a commit.
     pub(super) depth: Option<usize>,
     /// What is left out, where the remote is able to do so. Source:
     /// <https://git-scm.com/docs/git-rev-list#Documentation/git-rev-list.txt---filterltfilter-specgt>.
@@ -81,7 +81,7 @@ pub(super) fn peeled(options: &Options, address: &Address, id: CommitId) -> Resu
     }
     let cache = Cache::open(&options.cache, TREES)?;
     if !cache.holds(id) {
-        // Without the list of what is here: a tag is no commit whose parents are missing.
+        // Without the list of what is here: a tag is not a commit whose parents are missing.
         let wish = Wish { want: &[id.0], depth: Some(1), filter: Some(WITHOUT_LARGE), ..Wish::default() };
         request(options, address, &cache.repository, &wish)?;
     }
@@ -95,7 +95,7 @@ pub(super) fn peeled(options: &Options, address: &Address, id: CommitId) -> Resu
 const WITHOUT_LARGE: &str = "blob:limit=1048577";
 
 /// Does something with the cache that needs the tree of `commit`. If the cache turns out to be damaged, or an earlier
-/// fetch has left something out, all is fetched anew, once; what is not there then was too large.
+/// fetch has left something out, all is fetched again, once; what is not there then was too large.
 pub(super) fn with_tree<T>(
     options: &Options,
     address: &Address,

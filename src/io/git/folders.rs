@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{GitError, Options, address::Address, local};
 
-/// The folders of a repository on this machine.
+/// The directories of a repository on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folders {
     /// `HEAD` is here; a linked work tree has one of its own.
@@ -15,7 +15,7 @@ pub struct Folders {
     pub work_tree: Option<PathBuf>,
 }
 
-/// The folders; none for a repository elsewhere.
+/// The directories; none for a repository elsewhere.
 ///
 /// # Errors
 /// [`GitError`], when there is no repository now.

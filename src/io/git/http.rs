@@ -33,7 +33,7 @@ const MAX_FILE: u64 = 1024 * 1024;
 /// The way to the Git server, for http(s). It is nobody else's: registries and the API server are not asked this way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// A file of certificates, in PEM form, that are trusted beside the system's.
+    /// A file of certificates, in PEM form, that are trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
     /// The proxy, `http://` or `https://`, without a login. Without one, those of the environment (`HTTPS_PROXY` and the
     /// like) are used, except for this very machine.

@@ -171,7 +171,7 @@ pub(super) fn write(repository: &gix::Repository, objects: &gix::odb::memory::St
         }
         return Ok(());
     }
-    // Single objects would bring new folders, in which only larder's user could write from then on.
+    // Single objects would bring new directories, in which only larder's user could write from then on.
     let pack = pack::encode(objects)?;
     pack::store(repository, &mut pack.as_slice()).map_err(fail)
 }

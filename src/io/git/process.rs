@@ -158,7 +158,7 @@ fn start(
     for name in CLEARED {
         command.env_remove(name);
     }
-    // Messages in English, as some of them are recognised; never a prompt.
+    // Messages in English, as some of them are recognized; never a prompt.
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env_remove("SSH_ASKPASS").env_remove("GIT_ASKPASS");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| fail(error.to_string()))?;

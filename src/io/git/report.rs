@@ -32,7 +32,7 @@ pub(super) fn parse(lines: &[String], reference: &str) -> Outcome {
     Outcome::Unknown
 }
 
-/// Splits bytes into packet lines, up to a flush; what is no packet line ends it.
+/// Splits bytes into packet lines, up to a flush; what is not a packet line ends it.
 pub(super) fn lines(mut bytes: &[u8]) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some((head, _)) = bytes.split_first_chunk::<4>() {
@@ -48,7 +48,7 @@ pub(super) fn lines(mut bytes: &[u8]) -> Vec<String> {
     lines
 }
 
-/// Whether a rejection means that somebody else was faster. `text` is the reason with the remote's other words.
+/// Whether a rejection means that someone else was faster. `text` is the reason with the remote's other words.
 pub(super) fn is_race(text: &str) -> bool {
     const WORDS: [&str; 10] = [
         "non-fast-forward",
@@ -66,7 +66,7 @@ pub(super) fn is_race(text: &str) -> bool {
     !is_declined(&text) && WORDS.iter().any(|words| text.contains(words))
 }
 
-/// Whether a rejection is somebody's will: a hook's or a rule's.
+/// Whether a rejection is someone's will: a hook's or a rule's.
 pub(super) fn is_declined(text: &str) -> bool {
     const WORDS: [&str; 6] =
         ["declined", "protected branch", "prohibited", "deny updating", "denied", "currently checked out"];

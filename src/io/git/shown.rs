@@ -20,7 +20,7 @@ pub(super) fn address(text: &str) -> String {
     }
 }
 
-/// A URL: a user is masked, but for a bare one of ssh, which is no secret (tokens are given in that place for http).
+/// A URL: a user is masked, but for a bare one of ssh, which is not a secret (tokens are given in that place for http).
 pub(super) fn url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let (address, query) = cut(rest, &['?', '#']);

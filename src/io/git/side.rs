@@ -55,7 +55,7 @@ impl Repository {
     /// Makes `branch` one commit on top of `draft.parent`.
     ///
     /// # Errors
-    /// [`PushError::Raced`] when somebody else moved it meanwhile; [`PushError::Refused`] when the remote does not want
+    /// [`PushError::Raced`] when someone else moved it meanwhile; [`PushError::Refused`] when the remote does not want
     /// it, or when it holds a commit that is not larder's.
     pub fn rebuild(&mut self, branch: &str, draft: &Draft<'_>) -> Result<Rebuilt, PushError> {
         let name = self.side(branch)?;
@@ -235,7 +235,7 @@ impl Repository {
         let at = advertised.and_then(|one| one.unpack().1).map(|id| CommitId(id.to_owned()));
         let raced = |detail: String| PushError::Raced { branch: refs::short(name), detail };
         if at != old {
-            return Err(raced("somebody else moved it".to_owned()));
+            return Err(raced("someone else moved it".to_owned()));
         }
         match push::talk(&mut session, name, (old.unwrap_or(zero), new.unwrap_or(zero)), pack) {
             Ok((Outcome::Rejected(reason), words)) => {

@@ -19,7 +19,7 @@ pub trait Credentials: Sync {
     fn keyring(&self, source: &CredentialSource, fresh: bool) -> impl Future<Output = Result<Keyring, Failure>> + Send;
 }
 
-/// Whether a keyring must be read anew.
+/// Whether a keyring must be re-read.
 type Fresh = bool;
 
 /// The keyrings of one pass: each source is read once, and once more after a refusal.

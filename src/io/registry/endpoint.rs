@@ -102,7 +102,7 @@ mod tests {
             ("debian", &["https://registry-1.docker.io/v2/library/debian/manifests/x"]),
             ("registry.example.com/a/b", &["https://registry.example.com/v2/a/b/manifests/x"]),
             ("plain.example.com:5000/a", &["http://plain.example.com:5000/v2/a/manifests/x"]),
-            // this machine is no exception
+            // this machine is not an exception
             ("localhost/app:dev", &["https://localhost/v2/app/manifests/x"]),
             (
                 "quay.io/a/b",

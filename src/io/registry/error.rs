@@ -29,7 +29,7 @@ pub(super) enum Kind {
     NotFound,
     /// Too many requests.
     RateLimited,
-    /// Another answer that is no success.
+    /// Another answer that is not a success.
     Unavailable,
     /// An answer that cannot be right: no manifest, another digest, too long, too short.
     Invalid,

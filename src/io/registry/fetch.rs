@@ -97,7 +97,7 @@ fn read(session: &Session<'_>, reply: &Reply) -> Result<Manifest, RegistryError>
         .map_err(|error| RegistryError::new(Kind::Invalid, &session.endpoint.host, error.to_string()))
 }
 
-/// An answer that is no success, as an error.
+/// An answer that is not a success, as an error.
 fn failed(session: &Session<'_>, reply: &Reply) -> RegistryError {
     let host = &session.endpoint.host;
     match reply.status {

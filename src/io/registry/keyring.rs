@@ -59,7 +59,7 @@ impl Keyring {
     pub fn add(&mut self, key: &str, credential: Credential) {
         match normalize(key) {
             Some(key) => self.entries.entry(key).or_default().push(Arc::new(credential)),
-            None => self.warn(format!("the key {key:?} is no registry's address and is not used")),
+            None => self.warn(format!("the key {key:?} is not a registry's address and is not used")),
         }
     }
 

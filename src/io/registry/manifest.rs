@@ -62,7 +62,7 @@ fn known_type(text: &str) -> &'static str {
 /// Why bytes are no manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ManifestError {
-    #[error("the answer is no manifest (no JSON object)")]
+    #[error("the answer is not a manifest (no JSON object)")]
     NotJson,
     #[error("the manifest has the old schema 1, which container runtimes no longer pull")]
     Schema1,

@@ -39,7 +39,7 @@ const SILENCE: u32 = 8;
 /// How long an unused connection stays open: long enough for one pass, no longer.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How much is read of an answer that is no success, in bytes.
+/// How much is read of an answer that is not a success, in bytes.
 const MAX_ERROR_BODY: usize = 4096;
 
 const MAX_REDIRECTS: usize = 5;

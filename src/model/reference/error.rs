@@ -1,4 +1,4 @@
-//! Why a text is no image reference, and what to do about it.
+//! Why a text is not an image reference, and what to do about it.
 
 use crate::model::{
     digest::DigestError,
@@ -7,7 +7,7 @@ use crate::model::{
 
 use super::parse::{MAX_PATH, MAX_TAG};
 
-/// Why a text is no image reference.
+/// Why a text is not an image reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// Nothing.
@@ -42,13 +42,13 @@ pub enum ReferenceError {
         lower: String,
     },
     /// A host that no registry can have.
-    #[error("`{0}` is no host name")]
+    #[error("`{0}` is not a host name")]
     Host(String),
     /// A port that no registry can have.
-    #[error("`{0}` is no port")]
+    #[error("`{0}` is not a port")]
     Port(String),
     /// A part between slashes that is empty or holds something that is not allowed there.
-    #[error("`{component}` in `{text}` is no part of a repository's path")]
+    #[error("`{component}` in `{text}` is not a part of a repository's path")]
     Component {
         /// The part.
         component: String,
@@ -59,7 +59,7 @@ pub enum ReferenceError {
     #[error("the repository's path is too long: {0} characters, at most {MAX_PATH} are allowed")]
     TooLong(usize),
     /// A tag with something that is not allowed in it.
-    #[error("`{0}` is no tag")]
+    #[error("`{0}` is not a tag")]
     Tag(String),
     /// A tag that is too long.
     #[error("the tag is too long: {0} characters, at most {MAX_TAG} are allowed")]

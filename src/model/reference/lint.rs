@@ -9,7 +9,7 @@ use super::{DOCKER_HUB, ImageReference};
 pub enum ReferenceLint {
     /// `example.com:5000`: a single part is a repository of Docker Hub, whatever it looks like.
     DottedName(String),
-    /// `my_host/app`: Docker Hub has no organisation with an underscore, and no host has one.
+    /// `my_host/app`: Docker Hub has no organization with an underscore, and no host has one.
     Underscore(String),
     /// `harbor.example.com/5000/app`: was `harbor.example.com:5000/app` meant?
     NumericPath {
@@ -29,7 +29,7 @@ impl fmt::Display for ReferenceLint {
             ),
             Self::Underscore(part) => write!(
                 f,
-                "`{part}` is an organisation of Docker Hub, which allows no underscore there; did you mean a registry? A host name has no underscore either"
+                "`{part}` is an organization of Docker Hub, which allows no underscore there; did you mean a registry? A host name has no underscore either"
             ),
             Self::NumericPath { host, part } => {
                 write!(f, "the path at {host} starts with `{part}`, all digits; did you mean `{host}:{part}`?")

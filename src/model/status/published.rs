@@ -36,7 +36,7 @@ enum Keep {
 
 impl Status {
     /// The JSON of this status in at most `limit` bytes, which must allow for the controller's own problems. Nodes and
-    /// images are left to whoever observes them; what else does not fit is counted in `omitted`.
+    /// images are left to anyone who observes them; what else does not fit is counted in `omitted`.
     pub fn published(&self, limit: usize) -> String {
         let short = self.without_nodes();
         let texts = BOUNDS.iter().map(|bounds| serde_json::to_string(&short.bounded(*bounds)).unwrap_or_default());

@@ -75,7 +75,7 @@ impl Sender {
         matches!(self, Self::Quay | Self::DockerHub)
     }
 
-    /// Whether its news are of a branch: then a body too large to be read is no loss.
+    /// Whether its news are of a branch: then a body too large to be read is not a loss.
     pub(super) fn is_forge(self) -> bool {
         matches!(self, Self::GitHub | Self::GitLab | Self::Gitea)
     }

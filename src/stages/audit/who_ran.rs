@@ -113,7 +113,7 @@ impl Spans {
                     open.insert(place.clone(), span(place, reference, None));
                 }
             }
-            // What cannot be read changes nothing: nodes go on with what they hold.
+            // What cannot be read changes nothing: nodes continue with what they hold.
             let Some(new) = touch.new else { continue };
             let gone = |place: &Place, _: &mut Span| place.environment == touch.environment && !new.contains_key(place);
             for (_, mut closed) in open.extract_if(.., gone) {

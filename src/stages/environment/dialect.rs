@@ -77,7 +77,7 @@ fn jupyter_image_puller(check: &mut Check<'_>, file: JupyterImagePullerFile, ten
             namespace.place,
             Problem::new(Category::Policy, format!("the tenant `{name}` has the namespace `{own}`, not this one"))
                 .hint(format!(
-                    "write `namespace: {own}` or leave it out, or move the file to the folder of another tenant"
+                    "write `namespace: {own}` or leave it out, or move the file to the directory of another tenant"
                 )),
         );
     }
@@ -114,7 +114,7 @@ fn hours(check: &mut Check<'_>, text: &Located<String>) -> Option<String> {
         seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .ok_or_else(|| {
-                Problem::new(Category::Schema, format!("`{text}` is no number of hours"))
+                Problem::new(Category::Schema, format!("`{text}` is not a number of hours"))
                     .hint("write a number above 0, as in '2' or 0.5")
             })
             .and_then(|time| values::duration(&format!("{}s", time.as_secs())).map(|_| format!("{}s", time.as_secs())))

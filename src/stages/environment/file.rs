@@ -52,7 +52,7 @@ pub struct EnvironmentSpec {
     pub tolerations: Option<Vec<Located<Toleration>>>,
     /// A Kubernetes `core/v1` Affinity, instead of a pool.
     pub affinity: Option<Located<Value>>,
-    /// How often references are resolved anew, for example `2h`.
+    /// How often references are resolved again, for example `2h`.
     pub refresh: Option<Located<String>>,
     /// How the images get to the nodes.
     pub puller: Option<Puller>,

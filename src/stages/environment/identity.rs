@@ -71,7 +71,7 @@ pub fn identities<'a>(snapshot: &'a Snapshot, settings: &Settings) -> Identities
             None => {}
         }
     }
-    // A file in a folder too deep does not break the environment that has the identity by right.
+    // A file in a directory too deep does not break the environment that has the identity by right.
     for files in candidates.values_mut().filter(|files| files.iter().any(|file| file.form != Form::Nested)) {
         let nested = files.extract_if(.., |file| file.form == Form::Nested);
         strays.extend(nested.map(|file| nested_problem(file.path)));
@@ -198,16 +198,19 @@ fn wrong_extension(path: &str) -> Problem {
 }
 
 fn nested_problem(path: &str) -> Problem {
-    Problem::new(Category::Name, "an environment's file is directly in its tenant's folder, not in a folder below it")
-        .in_file(path)
-        .hint("move it to environments/<tenant>/<name>.yaml")
+    Problem::new(
+        Category::Name,
+        "an environment's file is directly in its tenant's directory, not in a directory below it",
+    )
+    .in_file(path)
+    .hint("move it to environments/<tenant>/<name>.yaml")
 }
 
 /// The problem of an environment whose tenant `larder.yaml` does not have.
 pub fn undeclared(id: &EnvironmentId, path: &str, settings: &Settings) -> Problem {
     let tenant = &id.tenant;
     let meant = suggest::closest(tenant.as_str(), settings.tenants.keys().map(Name::as_str))
-        .map(|name| format!("did you mean the folder `{name}`? Otherwise "))
+        .map(|name| format!("did you mean the directory `{name}`? Otherwise "))
         .unwrap_or_default();
     Problem::new(Category::Policy, format!("the tenant `{tenant}` is not in larder.yaml")).in_file(path).hint(format!(
         "{meant}add `{tenant}: {{namespace: …}}` to spec.tenants of larder.yaml: that gives it a namespace"

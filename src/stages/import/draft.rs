@@ -35,7 +35,7 @@ pub struct Draft {
     pub images: Vec<DraftImage>,
     /// Its nodes.
     pub nodes: Nodes,
-    /// How often references are resolved anew, with a unit.
+    /// How often references are resolved again, with a unit.
     pub refresh: Option<String>,
     /// `maxUnavailable` of its puller.
     pub max_unavailable: Option<String>,

@@ -23,7 +23,7 @@ pub fn read(place: &Cursor<'_>) -> Found {
         return match &place.node.value {
             Value::Text(text) => whole(text),
             Value::Null => Found::Skipped("no image is set here".to_owned()),
-            _ => Found::Skipped("this is no image reference: a text is expected".to_owned()),
+            _ => Found::Skipped("this is not an image reference: a text is expected".to_owned()),
         };
     }
     let name = place.text_of("name").or_else(|| place.text_of("repository"));
@@ -89,7 +89,7 @@ pub fn whole(text: &str) -> Found {
     }
 }
 
-/// Why a text is no image yet.
+/// Why a text is not an image yet.
 fn placeholder(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("no image is set here".to_owned());
@@ -150,8 +150,8 @@ mod tests {
             ("'{{ .Values.x }}:1'", "- `{{ .Values.x }}:1` is a template"),
             ("''", "- no image is set here"),
             ("null", "- no image is set here"),
-            ("[a]", "- this is no image reference"),
-            ("12", "- this is no image reference"),
+            ("[a]", "- this is not an image reference"),
+            ("12", "- this is not an image reference"),
             ("Quay.io/A:1", "- `A` must be lowercase"),
             ("user:hunter2@quay.io/a", "- an image reference holds no user or password"),
             ("xxx.harbor.com/5000/a:1", "xxx.harbor.com/5000/a:1 (the path at xxx.harbor.com starts with `5000`"),

@@ -81,7 +81,7 @@ fn rollout(spec: &Cursor<'_>, draft: &mut Draft, collected: &mut Collected) {
             Some(number) => draft.max_unavailable = Some(number.to_string()),
             None => collected.leave_out(
                 &place,
-                "this is no number of nodes above 0; a job with 0 is paused, an environment is with `suspend: true`",
+                "this is not a number of nodes above 0; a job with 0 is paused, an environment is with `suspend: true`",
             ),
         }
     }
@@ -96,7 +96,8 @@ fn rollout(spec: &Cursor<'_>, draft: &mut Draft, collected: &mut Collected) {
             Some(seconds) if seconds.is_multiple_of(60) => draft.deadline = Some(format!("{}m", seconds / 60)),
             Some(seconds) => draft.deadline = Some(format!("{seconds}s")),
             None => {
-                collected.leave_out(&place, "this is no number of seconds from 10 on, so the default deadline is used");
+                collected
+                    .leave_out(&place, "this is not a number of seconds from 10 on, so the default deadline is used");
             }
         }
     }

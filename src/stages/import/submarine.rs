@@ -58,7 +58,7 @@ fn puller_image(item: &Cursor<'_>, name: &str, namespace: &str, draft: &mut Draf
 pub fn refresh(place: &Cursor<'_>, hours: Option<&str>, collected: &mut Collected) -> Option<String> {
     let refresh = hours.and_then(time);
     if refresh.is_none() {
-        collected.leave_out(place, "this is no number of hours above 0, so the default is used");
+        collected.leave_out(place, "this is not a number of hours above 0, so the default is used");
     }
     refresh
 }

@@ -267,7 +267,7 @@ impl<'a> Hub<'a> {
     fn extra_images(&mut self, pods: Pods<'_>, collected: &mut Collected) -> Vec<Draft> {
         let Some(images) = self.values.at(&["prePuller", "extraImages"]) else { return Vec::new() };
         if !images.is_list() && !images.is_map() {
-            collected.leave_out(&images, "this is no mapping of images");
+            collected.leave_out(&images, "this is not a mapping of images");
         }
         let named = images.entries();
         let entries: Vec<(Option<&str>, Cursor<'_>)> = match named.is_empty() {

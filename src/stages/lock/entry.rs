@@ -14,7 +14,7 @@ use crate::{
 /// The entry of an image, or none when it cannot be locked and never was; and what is wrong with it.
 ///
 /// `former` is the entry it had, `answer` the registry's answer to its question, none when it was not asked. With any
-/// problem the former entry stays as it is.
+/// problem the previous entry stays as it is.
 pub fn lock(
     environment: &Environment,
     image: &Image,
@@ -88,7 +88,7 @@ fn completed(written: &[PlatformManifest], evidence: &Evidence) -> Vec<PlatformM
     if found.is_empty() { written.to_vec() } else { found }
 }
 
-/// The former digests, newest first, without the new one and without repetitions, as many as are retained.
+/// The previous digests, newest first, without the new one and without repetitions, as many as are retained.
 fn previous(environment: &Environment, former: Option<&LockedImage>, resolved: &ResolvedImage) -> Vec<Previous> {
     let mut kept: Vec<Previous> = Vec::new();
     for candidate in
@@ -102,7 +102,7 @@ fn previous(environment: &Environment, former: Option<&LockedImage>, resolved: &
     kept
 }
 
-/// The former entry, with no more former digests than are retained now.
+/// The previous entry, with no more previous digests than are retained now.
 fn kept(environment: &Environment, former: &LockedImage) -> LockedImage {
     let mut entry = former.clone();
     entry.previous.truncate(environment.puller.retain);

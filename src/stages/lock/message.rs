@@ -75,7 +75,7 @@ fn without_moves(change: &LockChange) -> Vec<(EnvironmentId, &'static str)> {
     let files = change.files.iter().filter_map(|(path, bytes)| Some((environment_of(path)?, bytes)));
     files
         .filter(|(id, _)| !moved.contains(id))
-        .map(|(id, bytes)| (id, if bytes.is_some() { "as many former digests as are retained" } else { "removed" }))
+        .map(|(id, bytes)| (id, if bytes.is_some() { "as many previous digests as are retained" } else { "removed" }))
         .collect()
 }
 

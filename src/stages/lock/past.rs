@@ -57,7 +57,7 @@ pub struct ImagePast {
     pub turned: bool,
 }
 
-/// The images whose history matters: those that move although their reference is the same, and those that somebody
+/// The images whose history matters: those that move although their reference is the same, and those that someone
 /// else has moved since this controller saw the lock (`seen`: the lockfiles that differ since then, as they were; none
 /// when it has seen none yet).
 pub fn questions(environments: &Batch<Environment>, old: &Lock, seen: Option<&Lock>, change: &LockChange) -> Questions {
@@ -201,7 +201,7 @@ impl Story<'_> {
     }
 }
 
-/// Whether the new entry is what larder writes after the old one, whoever committed it: `larder lock`, or the merge of a
+/// Whether the new entry is what larder writes after the old one, anyone who committed it: `larder lock`, or the merge of a
 /// proposal. larder leaves the old digest in `previous`; who edits a digest or takes a commit back does not.
 fn is_written_by_larder(old: &LockedImage, new: &LockedImage, message: &str, retain: usize) -> bool {
     let says_revert = || message.to_lowercase().contains("revert");
@@ -222,7 +222,7 @@ fn label(new: &LockedImage, old: &LockedImage) -> String {
     }
 }
 
-/// The author's name, which is whatever somebody wrote.
+/// The author's name, which is whatever someone wrote.
 fn who(commit: &CommitInfo) -> String {
     let name = commit.author.split(" <").next().unwrap_or_default().trim();
     if name.is_empty() { "somebody".to_owned() } else { one_line(name).chars().take(LONGEST_NAME).collect() }

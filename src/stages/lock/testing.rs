@@ -40,7 +40,7 @@ pub(crate) fn puller(retain: usize) -> Puller {
     }
 }
 
-/// An environment with images `name=reference`, that retains one former digest and refreshes every two hours.
+/// An environment with images `name=reference`, that retains one previous digest and refreshes every two hours.
 pub(crate) fn environment(environment: &str, images: &[&str]) -> Environment {
     let image = |(index, text): (usize, &&str)| {
         let (image, reference) = text.split_once('=').unwrap();

@@ -201,7 +201,7 @@ fn removed_images_stay_until_all_that_the_file_names_are_locked() {
             assert_eq!(messages(&change, "research/geo").len(), 1);
         }
     }
-    // What is only renamed is not kept twice, and goes on from its entry.
+    // What is only renamed is not kept twice, and continues from its entry.
     let both = batch([environment("research/geo", &[&with(A, "python"), &with(A2, "new")])]);
     let waiting = change(&both, &old, &answered(A2, "!"));
     assert_eq!(moves(&waiting), ["notebook one → -", "python - → one"]);
@@ -248,7 +248,7 @@ fn another_reference_lifts_a_hold_of_a_revert_alone() {
     let cases = [
         ("a revert, and another tag", revert(A), &after, true),
         ("a revert, and the same tag", revert(A), &before, false),
-        ("the lock alone was reverted, and the file goes on asking for the new tag", revert(A2), &after, false),
+        ("the lock alone was reverted, and the file continues asking for the new tag", revert(A2), &after, false),
         ("the same, and the file asks for the earlier tag as well", revert(A2), &before, true),
         ("a person's hold", held(HoldOrigin::Person), &after, false),
     ];

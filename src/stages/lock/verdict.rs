@@ -49,7 +49,7 @@ pub type Steadiness = BTreeMap<Lookup, Steady>;
 pub struct Steady {
     /// Between the first and the last time that it was given without another one in between.
     pub time: Duration,
-    /// Whether it was given before somebody else moved the lock away from it: then it is the registry that lags behind.
+    /// Whether it was given before someone else moved the lock away from it: then it is the registry that lags behind.
     pub lags: bool,
     /// The answer before it, if there was one.
     pub instead_of: Option<Digest>,
@@ -138,7 +138,7 @@ fn goes_back(former: &LockedImage, past: Option<&ImagePast>, answer: &Digest) ->
 /// Why an answer that goes back is not taken yet.
 ///
 /// The same answer has to be given a refresh apart. That alone would let two controllers, whose registries disagree for
-/// good, undo each other for ever: so an answer that was there before the lock moved away from it is never news, and one
+/// good, undo each other forever: so an answer that was there before the lock moved away from it is never news, and one
 /// that would undo a going back is only taken by who has seen its registry change its mind.
 fn reason_to_wait(
     environment: &Environment,

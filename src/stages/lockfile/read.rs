@@ -67,7 +67,7 @@ struct ImageDto {
     /// The platforms of the index, or the one platform of a single manifest.
     #[serde(default)]
     platforms: Vec<PlatformDto>,
-    /// Former digests, the newest first, as many as the environment retains.
+    /// Previous digests, the newest first, as many as the environment retains.
     #[serde(default)]
     previous: Vec<PreviousDto>,
     /// Why the digest must not move, while it must not.
@@ -178,7 +178,7 @@ pub fn schema() -> Schema {
 /// Reads a lockfile; `path` is from the root of the environment repository, for problems.
 ///
 /// # Errors
-/// When it is no lockfile of this version, with file, line and column; conflict markers of a merge and versions to come
+/// When it is not a lockfile of this version, with file, line and column; conflict markers of a merge and versions to come
 /// have messages of their own.
 pub fn parse(path: &str, bytes: &[u8]) -> Result<Lockfile, Failure> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
@@ -189,7 +189,7 @@ pub fn parse(path: &str, bytes: &[u8]) -> Result<Lockfile, Failure> {
     let source = || Source { path: path.to_owned(), text: Arc::from(text) };
     if let Some(line) = text.lines().position(is_merge_marker) {
         let problem = problem("the lockfile holds the conflict markers of a merge")
-            .hint("take either side or delete the file: larder writes it anew");
+            .hint("take either side or delete the file: larder writes it again");
         return Err(problem.at(&source(), line + 1, 0, 0).into());
     }
     match serde_saphyr::from_str::<FileDto>(text) {
@@ -223,9 +223,12 @@ fn wrong_version(version: &str, kind: &str, source: &Source) -> Problem {
         Category::Lock,
         format!("the lockfile has the apiVersion {version:?}; this larder reads {API_VERSION}"),
     );
-    problem
-        .hint("a newer larder wrote it: use that version here as well, or delete the file to have it written anew")
-        .at(source, line("apiVersion"), 0, 0)
+    problem.hint("a newer larder wrote it: use that version here as well, or delete the file to have it rewritten").at(
+        source,
+        line("apiVersion"),
+        0,
+        0,
+    )
 }
 
 fn malformed(error: &serde_saphyr::Error, source: &Source) -> Problem {

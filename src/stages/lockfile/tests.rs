@@ -128,7 +128,7 @@ fn what_is_no_lockfile_is_an_error_with_a_place() {
         CASE.replacen(from, to, 1)
     };
     let cases = [
-        (String::new(), "lock/research/geo.yaml", "delete the file: larder writes it anew"),
+        (String::new(), "lock/research/geo.yaml", "delete the file: larder writes it again"),
         (replaced("images:", "imags:"), "4:1", "imags"),
         (replaced("  \"notebook\":", "<<<<<<< ours\n  \"notebook\":"), "9", "take either side or delete the file"),
         (replaced("  \"notebook\":", "=======\n  \"notebook\":"), "9", "conflict markers"),

@@ -340,7 +340,7 @@ fn records_stay_while_a_puller_stays_that_the_lock_does_not_know() {
             manifests[&owner("a")].as_ref().unwrap().iter().map(|manifest| manifest.id.kind).collect();
         let expected = if written { vec![Kind::Namespace, Kind::ConfigMap] } else { vec![Kind::Namespace] };
         assert_eq!(kinds, expected, "{case}");
-        assert_eq!(manifests[&owner("b")].as_ref().unwrap().len(), 1, "{case}: other tenants go on");
+        assert_eq!(manifests[&owner("b")].as_ref().unwrap().len(), 1, "{case}: other tenants continue");
 
         let verdicts = BTreeMap::from([(id(Kind::Namespace, "ns"), verdict(Action::Unchanged))]);
         let plan = plan(&manifests, &live, verdicts, &held, &strict());

@@ -1,6 +1,6 @@
 //! What a rendered object may be: exactly what is expected, with known fields only.
 //!
-//! Fields are listed, not forbidden one by one, so that one that Kubernetes adds tomorrow is refused until somebody has
+//! Fields are listed, not forbidden one by one, so that one that Kubernetes adds tomorrow is refused until someone has
 //! thought about it. A repository's templates are thereby no way to more rights than larder's own objects have.
 
 mod at;

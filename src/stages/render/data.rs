@@ -107,7 +107,7 @@ pub struct ImageData {
     pub pinned: String,
     pub reference: String,
     pub digest: String,
-    /// Whether it is a former digest that is retained.
+    /// Whether it is a previous digest that is retained.
     pub former: bool,
 }
 
@@ -160,8 +160,8 @@ impl PullerData {
     }
 }
 
-/// The images that are locked, in the environment's order, then those that only the lockfile still has, then the former
-/// digests that are retained; each digest of a repository once, so that an image is not pulled by two containers. A former
+/// The images that are locked, in the environment's order, then those that only the lockfile still has, then the previous
+/// digests that are retained; each digest of a repository once, so that an image is not pulled by two containers. A previous
 /// one that the tenant may not use any more is let go.
 pub fn images(environment: &Environment, tenant: &Tenant, lockfile: &Lockfile) -> Vec<ImageData> {
     let named: BTreeSet<&Name> = environment.images.iter().map(|image| &image.name).collect();

@@ -20,7 +20,7 @@ pub fn parse(engine: &Engine, template: &str, text: &str) -> Result<Value, Probl
     match (objects.next(), objects.count()) {
         (Some(object @ Value::Object(_)), 0) => Ok(object),
         (Some(_), 0) => {
-            Err(engine.problem(template, 0, "the template renders a YAML document that is no object".into()))
+            Err(engine.problem(template, 0, "the template renders a YAML document that is not an object".into()))
         }
         (first, more) => {
             let count = more + usize::from(first.is_some());

@@ -45,7 +45,7 @@ pub fn image(name: &Name) -> String {
     named("", name.as_str(), &[name.as_str()], MAX_IMAGE)
 }
 
-/// The slug of a former digest of an image.
+/// The slug of a previous digest of an image.
 pub fn former_image(name: &Name, digest: &Digest) -> String {
     joined(&slug(name.as_str()), &short_hash(&[name.as_str(), digest.as_str()]), MAX_IMAGE)
 }
@@ -176,7 +176,7 @@ mod tests {
             assert_eq!(daemon_set(DEFAULT_INSTANCE, &id(name), 0), object);
         }
         assert_eq!(image(&"notebook".parse().unwrap()), "notebook");
-        // Stable for ever: these are names of live objects.
+        // Stable forever: these are names of live objects.
         assert_eq!(daemon_set(DEFAULT_INSTANCE, &id("research/A_x"), 0), "larder-a-x-016314f7");
         assert_eq!(daemon_set("staging", &id("research/geo"), 0), "larder-geo-170beaec");
         assert_eq!(daemon_set(DEFAULT_INSTANCE, &id("research/geo"), 2), "larder-geo-2-c7796827");
@@ -194,7 +194,7 @@ mod tests {
         let name: Name = "notebook".parse().unwrap();
         let (one, two) = (Digest::sha256(b"1"), Digest::sha256(b"2"));
         assert_ne!(former_image(&name, &one), former_image(&name, &two));
-        // Looks like a former digest's name, and gets a hash of its own.
+        // Looks like a previous digest's name, and gets a hash of its own.
         let imitation: Name = former_image(&name, &one).parse().unwrap();
         assert_ne!(image(&imitation), former_image(&name, &one));
     }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Renders like [`render`](super::render()), and remembers one commit: of the next it renders only the owners whose inputs
-/// differ. It shares the objects with whoever still has them.
+/// differ. It shares the objects with anyone who still has them.
 #[derive(Default)]
 pub struct Renderer {
     shared: Option<Shared>,

@@ -47,7 +47,7 @@ pub fn records<'a>(
 pub fn declared<'a>(settings: &'a Settings, name: &Name) -> Result<&'a Tenant, Problem> {
     settings.tenants.get(name).ok_or_else(|| {
         Problem::new(Category::Policy, format!("the tenant {name} is not declared in larder.yaml"))
-            .hint(format!("add `spec.tenants.{name}` with its namespace to larder.yaml, or remove the folder"))
+            .hint(format!("add `spec.tenants.{name}` with its namespace to larder.yaml, or remove the directory"))
     })
 }
 

@@ -154,7 +154,7 @@ fn a_change_by_a_person_is_locked_after_the_merge() {
     assert_eq!(kinds, [("research/geo".to_owned(), Kind::Changed), ("teaching/new".to_owned(), Kind::Added)]);
     assert_eq!(review.environments[0].parts, ["images"]);
     assert!(review.images.iter().all(|change| change.new.as_ref().unwrap().digest.is_none()));
-    assert!(review.is_sound(), "what is not locked yet is no problem: {:?}", review.problems);
+    assert!(review.is_sound(), "what is not locked yet is not a problem: {:?}", review.problems);
     assert!(text::lines(&review).join("\n").contains("2026-11-09 (locked after the merge)"));
     let unknown = "objects change once 2 new digests are known";
     let markdown = markdown::markdown(&review, "<!-- m -->", 65_000);

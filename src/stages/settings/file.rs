@@ -38,7 +38,7 @@ pub struct SettingsFile {
 pub struct SettingsSpec {
     /// What an environment has that says nothing else.
     pub defaults: Option<Defaults>,
-    /// Tenants: the folders of `environments/`, by name.
+    /// Tenants: the directories of `environments/`, by name.
     pub tenants: Option<Entries<Tenant>>,
     /// Pools by name.
     pub pools: Option<Entries<Placement>>,
@@ -62,7 +62,7 @@ pub struct SettingsSpec {
 pub struct Defaults {
     /// A pool's name; every Linux node by default.
     pub pool: Option<Located<String>>,
-    /// How often references are resolved anew; `2h` by default.
+    /// How often references are resolved again; `2h` by default.
     pub refresh: Option<Located<String>>,
     /// How the images get to the nodes.
     pub puller: Option<Puller>,
@@ -109,9 +109,9 @@ pub struct Registry {
     pub mirrors: Option<Vec<Located<String>>>,
     /// Whether it is asked over http instead of https.
     pub plain_http: Option<bool>,
-    /// A file of certificates on the controller's machine, to be trusted beside the system's.
+    /// A file of certificates on the controller's machine, to be trusted in addition to the system's.
     pub ca_file: Option<Located<String>>,
-    /// Certificates to be trusted beside the system's, as PEM text.
+    /// Certificates to be trusted in addition to the system's, as PEM text.
     pub ca: Option<Located<String>>,
 }
 
@@ -159,6 +159,6 @@ pub struct Lints {
 pub struct Helpers {
     /// Has a static `/bin/busybox`; `docker.io/library/busybox:1.37.0-musl` by default.
     pub hold: Option<Located<String>>,
-    /// Sleeps for ever; `registry.k8s.io/pause:3.10` by default.
+    /// Sleeps forever; `registry.k8s.io/pause:3.10` by default.
     pub pause: Option<Located<String>>,
 }

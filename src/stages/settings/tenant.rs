@@ -112,7 +112,7 @@ fn service_account(text: &str) -> Result<String, Problem> {
             values::object_name(name)?;
             Ok(text.to_owned())
         }
-        _ => Err(Problem::new(Category::Schema, format!("`{text}` is no service account"))
+        _ => Err(Problem::new(Category::Schema, format!("`{text}` is not a service account"))
             .hint(format!("write {SERVICE_ACCOUNT}NAMESPACE:NAME"))),
     }
 }

@@ -18,7 +18,7 @@ const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 /// Reads an entry as UTF-8 text, without a byte order mark at its start.
 ///
 /// # Errors
-/// When it is no regular file, too large, or something else than UTF-8 text.
+/// When it is not a regular file, too large, or something else than UTF-8 text.
 pub fn read(path: &str, entry: &Entry) -> Result<Source, Problem> {
     let Entry::File(bytes) = entry else {
         return Err(not_a_file(path, entry));
@@ -99,7 +99,7 @@ fn forbidden(text: &str) -> Option<(usize, Problem)> {
     None
 }
 
-/// The problem of an entry that is no file to be read.
+/// The problem of an entry that is not a file to be read.
 pub fn not_a_file(path: &str, entry: &Entry) -> Problem {
     let (message, hint) = match entry {
         Entry::Link(target) => (

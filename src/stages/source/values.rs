@@ -23,8 +23,8 @@ pub fn duration(text: &str) -> Result<Duration, Problem> {
     let seconds = span
         .total((Unit::Second, SpanRelativeTo::days_are_24_hours()))
         .map_err(|_| schema(format!("`{text}` has no fixed length"), hint))?;
-    let duration =
-        Duration::try_from_secs_f64(seconds).map_err(|_| schema(format!("`{text}` is no time that can pass"), hint))?;
+    let duration = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| schema(format!("`{text}` is not a time that can pass"), hint))?;
     if duration < SHORTEST || duration > LONGEST {
         return Err(schema(format!("`{text}` is out of range"), "write a time from 10s to 366d"));
     }
@@ -36,7 +36,7 @@ pub fn percent(text: &str) -> Result<u8, Problem> {
     digits(text.trim().trim_end_matches('%'))
         .and_then(|number| u8::try_from(number).ok())
         .filter(|percent| *percent <= 100)
-        .ok_or_else(|| schema(format!("`{text}` is no percentage"), "write 0% to 100%"))
+        .ok_or_else(|| schema(format!("`{text}` is not a percentage"), "write 0% to 100%"))
 }
 
 /// A number of pods, or a percentage. Kubernetes refuses 0, since a rollout would never begin.
@@ -190,7 +190,7 @@ pub fn branch(text: &str) -> Result<String, Problem> {
     {
         return Ok(text.to_owned());
     }
-    Err(Problem::new(Category::Name, format!("`{text}` is no name for a branch"))
+    Err(Problem::new(Category::Name, format!("`{text}` is not a name for a branch"))
         .hint("write letters, digits, `-`, `_`, `.` and `/`, as in larder/lock"))
 }
 

@@ -185,7 +185,7 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A git that is about to be started in a folder.
+/// A git that is about to be started in a directory.
 pub fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");

@@ -1,4 +1,4 @@
-//! `larder verify`: good histories, and those that somebody has meddled with.
+//! `larder verify`: good histories, and those that someone has meddled with.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Output};
 
@@ -203,7 +203,7 @@ fn forged_commits_are_found() {
     // Unsigned, with a trailer that even fits.
     history.lock("two", None, honest);
     assert_eq!(history.last(&[]).0, "unsigned");
-    // Signed by somebody else, in larder's name.
+    // Signed by someone else, in larder's name.
     history.lock("three", Some("eve"), honest);
     let (outcome, detail) = history.last(&[]);
     assert_eq!(outcome, "untrusted");

@@ -69,7 +69,7 @@ async fn drift_is_put_right_and_shown() {
     ]);
     world.good_pass(&wanted).await;
 
-    // A value that somebody changed.
+    // A value that someone changed.
     world.kubectl(&["set", "image", "daemonset/puller", "image-a=busybox:2"]);
     let plan = planned(&world.restarted().await, &wanted).await.unwrap();
     let change = plan.changes.iter().find(|change| change.id.kind == Kind::DaemonSet).unwrap();
@@ -80,7 +80,7 @@ async fn drift_is_put_right_and_shown() {
     assert_eq!(world.field("daemonset/puller", ".spec.template.spec.containers[0].image"), "busybox:1");
     assert!(planned(&world.restarted().await, &wanted).await.unwrap().is_empty());
 
-    // A field that somebody removed leaves no trace of who it was.
+    // A field that someone removed leaves no trace of who it was.
     world.kubectl(&[
         "patch",
         "configmap",
@@ -94,7 +94,7 @@ async fn drift_is_put_right_and_shown() {
     world.good_pass(&wanted).await;
     assert_eq!(world.field("configmap/records", ".data.images\\.list"), "a\n");
 
-    // One that was changed and changed back is equal, and yet somebody else's until it is written again.
+    // One that was changed and changed back is equal, and yet someone else's until it is written again.
     for value in ["b\n", "a\n"] {
         let patch = json!({"data": {"images.list": value}}).to_string();
         world.kubectl(&["patch", "configmap", "records", "--type=merge", "-p", &patch]);
@@ -160,7 +160,7 @@ async fn a_status_is_written_when_it_changes() {
     assert_eq!(world.version("configmap/larder-status"), version);
     world.cluster.write_status(&world.id, "larder-status", "{\"a\":1}").await.unwrap();
     assert_eq!(world.cluster.read_status(&world.id, "larder-status").await.unwrap().as_deref(), Some("{\"a\":1}"));
-    assert!(world.cluster.inventory().await.unwrap().is_empty(), "it is no object of the inventory");
+    assert!(world.cluster.inventory().await.unwrap().is_empty(), "it is not an object of the inventory");
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ async fn both_nodes_hold_an_image_and_say_why_they_do_not() {
         assert_eq!((image.ready, image.eligible), (2, 2), "{image:?}");
     }
 
-    // An image that is nowhere: the kubelet's words, and the other image goes on.
+    // An image that is nowhere: the kubelet's words, and the other image continues.
     let absent = Digest::sha256(b"nowhere");
     let lock = locked(&[("a", HELPER, &digest), ("absent", "docker.io/library/busybox:absent", &absent)]);
     let wanted = manifests(vec![puller(&world, &lock)]);

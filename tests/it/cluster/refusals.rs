@@ -53,7 +53,7 @@ async fn a_field_that_somebody_else_applies_is_a_conflict() {
     let text = world.problem(&wanted).await;
     assert!(text.contains("`alice`"), "{text}");
     assert!(text.contains(".spec.template.spec.containers[name=\"image-a\"].image"), "{text}");
-    assert!(!text.contains("image-b"), "what was only written is no conflict: {text}");
+    assert!(!text.contains("image-b"), "what was only written is not a conflict: {text}");
     assert_eq!(generation(), before, "nothing was written");
 }
 
@@ -140,7 +140,7 @@ async fn a_policys_words_are_passed_on() {
     };
     assert!(text.contains("the image police says no"), "{text}");
     assert!(text.contains("ask who runs the policy"), "{text}");
-    assert_eq!(world.field("configmap/one", ".data.images\\.list"), value, "others go on");
+    assert_eq!(world.field("configmap/one", ".data.images\\.list"), value, "others continue");
 
     let fewer = manifests(vec![world.config_map("team/a", "one", value)]);
     for _ in 0..2 {

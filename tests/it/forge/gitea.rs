@@ -31,7 +31,7 @@ impl Gitea {
             return gitea;
         }
         let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
-        // Gitea runs as nobody, who may not look into a temporary folder of ours.
+        // Gitea runs as nobody, who may not look into a temporary directory of ours.
         let state = PathBuf::from(format!("/var/tmp/larder-gitea-{}", fastrand::u32(..)));
         let gitea = Arc::new(Self { url: format!("http://127.0.0.1:{}", ports[0]), state, ports });
         run(&mut gitea.script("up"));

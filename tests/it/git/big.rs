@@ -142,7 +142,7 @@ fn measured(mut command: Command) -> (u64, u64) {
     most
 }
 
-/// The bytes in a folder.
+/// The bytes in a directory.
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| if entry.path().is_dir() { size(&entry.path()) } else { entry.metadata().unwrap().len() }).sum()
@@ -190,7 +190,7 @@ fn a_gigabyte_of_history_costs_neither_memory_nor_disk() {
     check("a controller on a gigabyte of history", peak(child.0.id()).unwrap_or_else(|| panic!("{}", said())));
     drop(child);
 
-    // The whole history, of which only larder's own folders come.
+    // The whole history, of which only larder's own directories come.
     for time in ["first", "second"] {
         check(&format!("history, the {time} time"), measured(larder(&world, &["history", "--repo", &server.url()])));
     }

@@ -169,7 +169,7 @@ fn nothing_there_is_said_plainly() {
     for url in [
         world.root().join("missing.git").display().to_string(),
         world.root().join("plain").display().to_string(),
-        // Not even a folder in a repository: none is looked for above.
+        // Not even a directory in a repository: none is looked for above.
         world.work().join("lock").display().to_string(),
         server.url().replace("up.git", "missing.git"),
     ] {
@@ -193,7 +193,7 @@ fn a_repository_of_another_user_is_read_and_its_hooks_explained() {
     assert!(error.to_string().contains("dubious ownership"), "{error:?}");
     let hint = format!("git config --global --add safe.directory {}", world.up().display());
     assert!(error.hint().contains(&hint), "{}", error.hint());
-    // Without hooks git is not needed, and every folder stays its owner's.
+    // Without hooks git is not needed, and every directory stays its owner's.
     fs::remove_file(world.up().join("hooks/post-receive")).unwrap();
     let second = pushed(push(&mut repository, first, &[("lock/a/x.yaml", "new\n")]));
     assert_eq!(tip(&mut repository), second);

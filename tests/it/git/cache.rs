@@ -20,7 +20,7 @@ fn packs(world: &World) -> Vec<u64> {
 
 #[test]
 fn only_what_is_new_comes_and_the_disk_does_not_fill() {
-    // incremental, one commit deep for ever, bounded.
+    // incremental, one commit deep forever, bounded.
     let noise: String = (0..20_000).map(|number| format!("{}\n", number * 7919 % 10_007)).collect();
     let world = World::new(&[("larder.yaml", "x\n"), ("README.md", &noise), ("lock/a/x.yaml", "0\n")]);
     let server = Server::start(&world, None);

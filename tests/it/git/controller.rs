@@ -1,4 +1,4 @@
-//! The program itself on a repository behind HTTP, with manifests in a folder.
+//! The program itself on a repository behind HTTP, with manifests in a directory.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ pub const SETTINGS: &str = "apiVersion: larder.dev/v1alpha1\nkind: Settings\nspe
 pub const ENVIRONMENT: &str = "apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  images:\n    - {name: \
                                busybox, image: \"busybox:1.37.0-musl\"}\n";
 
-/// Larder with a cache in the world's folder.
+/// Larder with a cache in the world's directory.
 pub fn larder(world: &World, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
     command.args(arguments).arg("--cache-dir").arg(world.root().join("cache"));
@@ -39,7 +39,7 @@ impl Drop for Controller {
 
 #[test]
 fn a_fetch_may_take_longer_than_the_interval() {
-    // It is waited for, and not begun anew.
+    // It is waited for, and not begun again.
     let world = World::new(&[("larder.yaml", SETTINGS)]);
     let server = Server::start(&world, None);
     server.fault(Some(Fault::Slow(10)));

@@ -1,4 +1,4 @@
-//! A branch that goes back: what was signed once is not accepted for ever.
+//! A branch that goes back: what was signed once is not accepted forever.
 
 use std::{fs, process::Command};
 

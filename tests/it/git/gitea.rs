@@ -121,7 +121,7 @@ fn rules_and_hooks_of_the_forge_refuse_in_their_own_words() {
     assert!(refused.hint().contains("allow larder's account"), "{}", refused.hint());
     assert_eq!(hosted.tip("main"), first.to_string());
 
-    // Whoever is on the list may.
+    // Anyone who is on the list may.
     hosted.api(
         "PATCH",
         "branch_protections/main",
@@ -169,7 +169,7 @@ fn branches_come_move_and_go() {
     let history = hosted.world.git(&hosted.world.work(), &["rev-list", &ours.to_string()]);
     assert_eq!(history, format!("{ours}\n{rewritten}\n{first}"));
 
-    // Renamed: the new default branch is followed; a name that was configured is gone, and nothing makes it anew.
+    // Renamed: the new default branch is followed; a name that was configured is gone, and nothing makes it again.
     hosted.api("PATCH", "branches/main", Some(&json!({"name": "trunk"})));
     let mut following = unnamed();
     assert_eq!((tip(&mut following), following.branch()), (ours, Some("trunk")));

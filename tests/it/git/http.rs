@@ -171,7 +171,7 @@ fn a_push_counts_only_when_the_branch_moved() {
     assert_eq!(tip(&mut repository), second);
 }
 
-/// All files below a folder.
+/// All files below a directory.
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

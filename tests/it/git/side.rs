@@ -44,7 +44,7 @@ fn rebuild(repository: &mut Repository, parent: CommitId, text: &str, seconds: i
     repository.rebuild("larder/lock", &Draft { parent, changes: &changes, message, seconds })
 }
 
-/// The whole life of a side branch, whoever moves it: larder in place, git for its hooks, or a server.
+/// The whole life of a side branch, anyone who moves it: larder in place, git for its hooks, or a server.
 fn lives(world: &World, mut repository: Repository) {
     let first = tip(&mut repository);
     let Ok(Rebuilt::Commit(made)) = rebuild(&mut repository, first, "new\n", NOW) else { panic!("made") };

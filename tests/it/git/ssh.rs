@@ -192,7 +192,7 @@ fn any_listed_key_will_do_and_an_unknown_one_is_named() {
     }
     fs::write(&known, format!("@revoked {host} {}", key("host"))).unwrap();
     assert!(matches!(repository.tip(), Err(GitError::HostKey { .. })), "{:?}", repository.tip());
-    // The file is read anew at each use.
+    // The file is re-read at each use.
     sshd.know("host");
     tip(&mut repository);
 }

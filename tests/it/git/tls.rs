@@ -127,7 +127,7 @@ pub fn server() -> String {
     fs::read_to_string(folder().join("https")).unwrap()
 }
 
-/// The folder of the running server.
+/// The directory of the running server.
 pub fn folder() -> PathBuf {
     let folder = String::from_utf8(run(Command::new(script("git-server")).arg("up")).stdout).unwrap();
     Path::new(folder.trim()).to_owned()

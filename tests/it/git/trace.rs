@@ -44,7 +44,7 @@ fn changes_are_followed_through_merges() {
     world.git(&world.work(), &["checkout", "-q", "main"]);
     world.commit(&[(Y, "2\n")], "y moves");
     world.git(&world.work(), &["merge", "-q", "--no-ff", "-m", "merge", "side"]);
-    // Somebody pulls before they push: what the branch did is on the second parent.
+    // Someone pulls before they push: what the branch did is on the second parent.
     world.git(&world.work(), &["checkout", "-q", "-b", "local", "HEAD~1"]);
     fs::write(world.work().join("larder.yaml"), "y\n").unwrap();
     world.git(&world.work(), &["commit", "-q", "-am", "local"]);

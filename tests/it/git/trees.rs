@@ -108,7 +108,7 @@ fn a_folder_of_a_larger_repository() {
     commit_index(&world, &[("120000", "../two/larder.yaml", "clusters/one/environments/up.yaml")]);
     let snapshot = both(&world, Some("clusters/one"));
     assert_eq!(text(&snapshot, "larder.yaml"), "one\n");
-    // The other cluster's folder is not this environment repository's.
+    // The other cluster's directory is not this environment repository's.
     assert_eq!(snapshot.files["environments/up.yaml"], Entry::Link("../two/larder.yaml".into()));
     let mut options = world.options(world.up().to_str().unwrap());
     options.path = Some("./clusters//one/".into());

@@ -20,7 +20,7 @@ a file is told at once, and a broken file changes nothing for any other. `larder
 [lints](../reference/lints.md).
 ";
 
-/// Heading, folder of cases, file.
+/// Heading, directory of cases, file.
 const SECTIONS: [(&str, &str, &str); 16] = [
     ("Many mistakes in one file", "structure", "environments/t/all-at-once.yaml"),
     ("Values that do not fit", "schema", "environments/t/many-at-once.yaml"),

@@ -75,9 +75,9 @@ fn files_at_the_wrong_place_are_broken_and_not_removed() {
     check(&["t/A.YAML"], &[("t/A", "ends in .yaml")]);
     check(&["t/A.JSON"], &[("t/A", "or in .json")]);
     check(&["t/a.json", "t/a.yaml"], &[("t/a", "is also claimed by")]);
-    check(&["t/b/c/a.yaml"], &[("t/a", "directly in its tenant's folder")]);
+    check(&["t/b/c/a.yaml"], &[("t/a", "directly in its tenant's directory")]);
     check(&["u/a.yaml"], &[("u/a", "the tenant `u` is not in larder.yaml (hint: add `u: {namespace: …}`")]);
-    check(&["t2/a.yaml"], &[("t2/a", "did you mean the folder `T2`?")]);
+    check(&["t2/a.yaml"], &[("t2/a", "did you mean the directory `T2`?")]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn one_identity_has_one_file() {
     check(&["a.yaml", "default/a.yaml"], &[("default/a", "also claimed by environments/a.yaml")]);
     check(&["t/x/a.yaml", "t/y/a.yaml"], &[("t/a", "also claimed by environments/t/y/a.yaml")]);
     // The file at the right place is not harmed by one that is not.
-    check(&["t/a.yaml", "t/x/a.yaml"], &[("t/a", "ok"), ("stray", "directly in its tenant's folder")]);
+    check(&["t/a.yaml", "t/x/a.yaml"], &[("t/a", "ok"), ("stray", "directly in its tenant's directory")]);
 }
 
 #[test]

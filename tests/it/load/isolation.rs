@@ -55,7 +55,7 @@ fn what_all_share_stops_all() {
         files: files.iter().map(|(path, bytes)| ((*path).to_owned(), Entry::File((*bytes).into()))).collect(),
         ..Snapshot::default()
     };
-    // An empty source is no wish to remove everything.
+    // An empty source is not a wish to remove everything.
     let failure = load(&Snapshot::default()).unwrap_err();
     assert!(failure.to_string().contains("there is no larder.yaml"), "{failure}");
     for broken in BROKEN {

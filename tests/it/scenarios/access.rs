@@ -15,7 +15,7 @@ use super::{
 };
 use crate::git::{proxy::Proxy, tls};
 
-/// A world whose repository is behind https with a login, and the folder of that server.
+/// A world whose repository is behind https with a login, and the directory of that server.
 fn served(name: &str) -> (World, PathBuf) {
     let folder = tls::folder();
     let mut world = World::new(name, &["research"]);
@@ -40,7 +40,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("no report ({error}): {log}"))
 }
 
-/// What a proxy is asked for is Git, whoever names it; neither the API server nor a registry of this machine.
+/// What a proxy is asked for is Git, anyone who names it; neither the API server nor a registry of this machine.
 #[test]
 fn a_proxy_sees_git_and_never_the_api_server() {
     let (world, folder) = served("proxy");

@@ -1,4 +1,4 @@
-//! As many images as real JupyterHub deployments have: 167 distinct references, a tenant for each registry organisation.
+//! As many images as real JupyterHub deployments have: 167 distinct references, a tenant for each registry organization.
 //!
 //! `LARDER_IMAGES=FILE` takes the references from a file, one a line, instead of making them up.
 
@@ -42,7 +42,7 @@ fn references() -> Vec<ImageReference> {
     texts.iter().map(|text| text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))).collect()
 }
 
-/// The organisation of a reference as a tenant's name: host and first part of the path.
+/// The organization of a reference as a tenant's name: host and first part of the path.
 fn tenant(reference: &ImageReference) -> String {
     let first = reference.path().split('/').next().unwrap_or_default();
     format!("{}-{first}", reference.host()).replace(['.', ':', '_'], "-")
@@ -59,7 +59,7 @@ fn as_many_images_as_real_hubs_have_are_locked_and_warm() {
         world.push_images(&["--seed", &world.id.clone()], &names.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(pushed.len(), names.len());
 
-    // An environment repository: a tenant for each organisation, one environment each.
+    // An environment repository: a tenant for each organization, one environment each.
     let mut tenants: BTreeMap<String, Vec<&ImageReference>> = BTreeMap::new();
     for reference in &references {
         tenants.entry(tenant(reference)).or_default().push(reference);

@@ -14,7 +14,7 @@ pub(super) fn hook(world: &World, name: &str, script: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Moves the branch while the first push is under way, as somebody else's push would; the file `raced` tells of it.
+/// Moves the branch while the first push is under way, as someone else's push would; the file `raced` tells of it.
 pub(super) fn race(world: &World, from: &str, to: &str) {
     let script = format!(
         "#!/bin/sh\n[ -e raced ] && exit 0\ntouch raced\nunset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY \
@@ -40,7 +40,7 @@ fn a_colleague_who_pushes_during_the_pass_loses_nothing() {
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
     assert!(world.path("environments.git/raced").exists(), "the race took place");
     assert_eq!(world.git(&["rev-parse", "main~1"]), colleague, "the lock commit is on the colleague's");
-    assert_eq!(pass.state("research/theirs"), "Applied", "and the lock was computed anew on it");
+    assert_eq!(pass.state("research/theirs"), "Applied", "and the lock was recomputed on it");
     assert_eq!(world.git(&["ls-tree", "-r", "--name-only", "main", "lock/"]).lines().count(), 2);
 }
 
@@ -82,7 +82,7 @@ fn a_folder_of_a_larger_repository_is_an_environment_repository() {
             ("clusters/eu/environments/research/x.yaml", &environment(&[("notebook", &reference)], "")),
             ("README.md", "not ours\n"),
         ],
-        "A folder a cluster",
+        "A directory a cluster",
     );
     let pass = world.pass(&["--path", "clusters/eu"]);
     assert!(pass.well, "{:#}\n{}", pass.report, pass.log);
@@ -107,7 +107,7 @@ fn two_controllers_share_a_repository() {
     let new = world.push_images(&["--seed", "2"], &[&reference])[&reference].clone();
     wait_for("the new digest", || locked(&new).then_some(()));
 
-    // Both have asked again since, and both hold the new digest in their folders.
+    // Both have asked again since, and both hold the new digest in their directories.
     let resolved = |controller: &super::world::Controller| controller.log().matches("resolved").count();
     let asked = controllers.each_ref().map(resolved);
     wait_for("both to ask again", || {

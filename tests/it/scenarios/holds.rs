@@ -185,7 +185,7 @@ fn rollback_brings_the_tag_back_and_keeps_it() {
     assert_eq!((commits(&world), locked(&world)), (before + 1, digests[&old].clone()));
     assert_eq!(world.git(&["log", "-1", "--format=%an %s", "main"]), "Ada lock: roll back research/x notebook to 1");
 
-    // The file still asks for the other tag. That is said, and changes nothing; and it is no revert to be held again.
+    // The file still asks for the other tag. That is said, and changes nothing; and it is not a revert to be held again.
     for _ in 0..2 {
         let pass = world.pass(&target);
         assert!(pass.problems("research/x").contains("kernels die"), "{:#}", pass.report);
@@ -201,8 +201,8 @@ fn rollback_brings_the_tag_back_and_keeps_it() {
     assert_eq!((commits(&world), locked(&world)), (before + 3, digests[&new].clone()));
 }
 
-/// A colleague pushes while a hold is pushed: it is computed anew on theirs. A refusal is told in the remote's words.
-// The newest wish counts: who takes a change of the file and its lock back, and asks for it anew later, gets it, whoever
+/// A colleague pushes while a hold is pushed: it is recomputed on theirs. A refusal is told in the remote's words.
+// The newest wish counts: who takes a change of the file and its lock back, and asks for it again later, gets it, anyone who
 // looks; who takes the lock alone back does not.
 #[test]
 fn a_file_that_is_changed_after_a_reversal_is_followed() {
@@ -247,7 +247,7 @@ fn a_changed_tag_lifts_the_hold_of_a_revert_and_no_other() {
         assert!(world.pass(&target).well);
     }
     world.revert("HEAD");
-    assert!(!world.pass(&target).well, "the file goes on asking for the tag that was taken back");
+    assert!(!world.pass(&target).well, "the file continues asking for the tag that was taken back");
     assert_eq!(locked(&world), digests[&tag("1")]);
     let held = world.tip();
     ask_for("3");
@@ -319,7 +319,7 @@ fn a_hold_that_is_overtaken_is_made_anew() {
     assert_eq!(subject(&world), "lock: hold research/x notebook at latest");
 }
 
-/// Where lock changes are proposed, the hold is what is proposed, and goes on to be.
+/// Where lock changes are proposed, the hold is what is proposed, and continues to be.
 #[test]
 fn a_hold_is_proposed_where_lock_changes_are() {
     let (world, reference) = one_image("propose", "  refresh: 24h\n");
@@ -337,7 +337,7 @@ fn a_hold_is_proposed_where_lock_changes_are() {
     };
     let proposed = wait_for("the proposal", side);
     assert!(proposed.contains("lock: hold research/x notebook at latest"), "{proposed}");
-    // Somebody changes something else: the proposal is made anew on that, and says the same.
+    // Someone changes something else: the proposal is recreated on that, and says the same.
     let next = world.commit(&[("README.md", "x\n")], "Something else");
     wait_for("the proposal on the new tip", || side().filter(|found| *found != proposed));
     controller.wait_until_idle();

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::git::signatures::keys::Keys;
 
-/// A pass into a folder of manifests; its exit code, report and log.
+/// A pass into a directory of manifests; its exit code, report and log.
 fn pass(world: &World, more: &[&str]) -> (bool, Value, String) {
     let repository = world.repository();
     let arguments = ["run", "--once", "--output", "json", "--target", "dir:manifests", "--repo", &repository];
@@ -86,7 +86,7 @@ fn only_signed_commits_are_read_and_what_larder_signs_can_be_verified() {
         assert_eq!(commit["signedBy"]["name"], "controller@example.com");
     }
 
-    // Somebody without a key pushes: the last good state stays.
+    // Someone without a key pushes: the last good state stays.
     let good = world.tip();
     let before = fs::read_dir(world.path("manifests")).unwrap().count();
     world.remove(&["environments/research/geo.yaml"], "Remove everything");
@@ -133,7 +133,7 @@ fn a_refusal_for_want_of_a_signature_is_recognised_and_not_tried_again() {
     assert_eq!(world.tip(), tip);
 }
 
-/// What is recorded stays true when somebody else is faster, and when people merge it.
+/// What is recorded stays true when someone else is faster, and when people merge it.
 #[test]
 fn races_and_proposals_record_what_they_lead_to() {
     let world = World::new("recorded", &["research"]);

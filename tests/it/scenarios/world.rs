@@ -61,7 +61,7 @@ impl World {
         self.hosts.dedup();
     }
 
-    /// Moves the bare repository to where the Git server of that folder serves it, under the name of this world.
+    /// Moves the bare repository to where the Git server of that directory serves it, under the name of this world.
     pub fn serve_from(&mut self, folder: &str) {
         let served = Path::new(folder).join(format!("repositories/{}.git", self.id));
         fs::create_dir_all(served.parent().unwrap()).unwrap();
@@ -80,7 +80,7 @@ impl World {
         format!("quay.io/{}/{name}", self.id)
     }
 
-    /// A path in this world's folder.
+    /// A path in this world's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -355,7 +355,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts the command, with a log in the world's folder.
+    /// Starts the command, with a log in the world's directory.
     pub fn start(mut command: Command, world: &World) -> Self {
         let log = world.path(&format!("log-{}", fastrand::u32(..)));
         let stderr = fs::File::create(&log).unwrap();
@@ -391,7 +391,7 @@ impl Controller {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Waits until polls go on and passes do not.
+    /// Waits until polls continue and passes do not.
     pub fn wait_until_idle(&self) {
         wait_for("the first pass", || self.get("/metrics").contains("larder_passes_total{").then_some(()));
         let passes = || self.metric("larder_passes_total{result=\"carried-out\"}");

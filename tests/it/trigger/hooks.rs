@@ -150,7 +150,7 @@ async fn a_delivery_counts_once_whoever_sends_it_again() {
     let body = push("main", COMMIT);
     assert_eq!(server.github(SECRET, "1", "push", &body).await, 202);
     assert_eq!(server.news(), "59b20b8");
-    // Sent again by the forge, and replayed by somebody who made up another identity: it is not signed.
+    // Sent again by the forge, and replayed by someone who made up another identity: it is not signed.
     for id in ["1", "2"] {
         assert_eq!(server.github(SECRET, id, "push", &body).await, 200, "{id}");
     }

@@ -8,7 +8,7 @@ use crate::scenarios::{
     world::{Controller, World, run, wait_for},
 };
 
-/// What the folder of manifests holds, as one text.
+/// What the directory of manifests holds, as one text.
 fn manifests(world: &World) -> String {
     let mut text = String::new();
     let mut folders = vec![world.path("out")];
@@ -50,7 +50,7 @@ fn a_commit_is_acted_upon_at_once_also_in_a_repository_that_was_replaced() {
     add("b", &images[1]);
     assert_eq!(passes(&controller), before + 1.0, "our own lock commits cause no pass");
 
-    // Cloned anew under the same name.
+    // Cloned again under the same name.
     let (old, new) = (world.path("old.git"), world.path("environments.git"));
     fs::rename(&new, &old).unwrap();
     run(Command::new("git").args(["clone", "-q", "--bare"]).arg(&old).arg(&new));
@@ -69,7 +69,7 @@ fn what_is_saved_is_checked_and_only_what_is_committed_is_applied() {
     let controller = peer::listening(&world, &["--repo", &repository, "--target", "dir:out", "--follow"]);
     passes(&controller);
 
-    // A folder that was not there before, and a file with a mistake.
+    // A directory that was not there before, and a file with a mistake.
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, good.replace("images:", "imags:")).unwrap();
     controller.wait_for_log("saved, not committed");

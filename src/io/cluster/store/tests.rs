@@ -68,7 +68,7 @@ async fn what_others_do_is_drift() {
     store.drifted().await;
     store.inventory().unwrap();
     assert!(!store.has_drifted(), "seen");
-    // Somebody writes after us, before our answer is there.
+    // Someone writes after us, before our answer is there.
     let writing = store.writing(&id());
     store.changed(Kind::ConfigMap, &metadata(4, "d1", "f:b"));
     assert!(!store.has_drifted());

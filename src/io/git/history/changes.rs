@@ -17,7 +17,7 @@ use crate::model::history::FileChange;
 /// Lockfiles are in `lock/<tenant>/`. What is deeper is not one, and there may be any amount of it.
 const LEVELS: usize = 2;
 
-/// Two trees in the same place; none where there is no folder.
+/// Two trees in the same place; none where there is no directory.
 pub(super) type Pair = (Option<ObjectId>, Option<ObjectId>);
 
 /// A file that differs, by the identities of its contents.
@@ -28,7 +28,7 @@ pub(super) struct Changed {
     sides: Pair,
 }
 
-/// Two folders that differ.
+/// Two directories that differ.
 struct Folders<'p> {
     /// The number of the pair that they belong to.
     number: usize,
@@ -38,7 +38,7 @@ struct Folders<'p> {
     only: Option<&'p [String]>,
 }
 
-/// The files that differ between the trees of each pair, whose place is `root`. Equal folders are not looked into.
+/// The files that differ between the trees of each pair, whose place is `root`. Equal directories are not looked into.
 ///
 /// A pair fails with [`TreeError::Object`] when an object is missing or broken.
 pub(super) fn files(

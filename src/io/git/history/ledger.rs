@@ -22,7 +22,7 @@ use crate::model::history::{CommitInfo, FileChange};
 /// How much memory keeps what other objects in packs are differences of, in bytes.
 const PACK_CACHE: usize = 32 * 1024 * 1024;
 
-/// The folder of lockfiles.
+/// The directory of lockfiles.
 pub(super) const LOCK: &str = "lock";
 
 /// A history that is here, up to a tip. While it is open, no other process uses the cache that it may be in.

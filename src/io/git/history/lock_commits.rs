@@ -116,7 +116,7 @@ impl Ledger {
         Ok(LockingCommit { commit: self.info(step.id)?, bytes, message, beside, merged_by })
     }
 
-    /// Something that differs between two trees beside the folder of lockfiles.
+    /// Something that differs between two trees beside the directory of lockfiles.
     fn beside(&self, old: Option<ObjectId>, new: ObjectId) -> Result<Option<String>, GitError> {
         let (mut old, mut new) = (old, Some(new));
         for depth in 0..self.lock.len() {

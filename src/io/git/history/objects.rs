@@ -139,7 +139,7 @@ pub(super) fn get(found: &Found, id: ObjectId) -> Result<Arc<[u8]>, TreeError> {
     }
 }
 
-/// The packs of a folder, without those that cannot be opened.
+/// The packs of a directory, without those that cannot be opened.
 fn packs(folder: &Path) -> Vec<Pack> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
     let indices = files.filter(|path| path.extension().is_some_and(|extension| extension == "idx"));

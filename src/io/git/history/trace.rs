@@ -50,7 +50,7 @@ impl Ledger {
     /// The changes of these lockfiles (paths from the root of the environment repository) in the latest `limit` commits.
     ///
     /// At a merge each file is followed to the parent that has it alike, as Git's own history of a path does, so that
-    /// neither merging a pull request nor pulling before a push looks like a change of whoever merged.
+    /// neither merging a pull request nor pulling before a push looks like a change of anyone who merged.
     /// <https://git-scm.com/docs/git-log#_history_simplification>
     ///
     /// # Errors

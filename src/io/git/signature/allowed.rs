@@ -95,7 +95,7 @@ enum LineError {
     Authority,
     #[error("the option `{0}` is not known")]
     Option(String),
-    #[error("`{0}` is no time: YYYYMMDD or YYYYMMDDHHMM[SS], with a Z for UTC, is expected")]
+    #[error("`{0}` is not a time: YYYYMMDD or YYYYMMDDHHMM[SS], with a Z for UTC, is expected")]
     Time(String),
 }
 

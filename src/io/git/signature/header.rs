@@ -98,7 +98,7 @@ mod tests {
                 Some("-----BEGIN\nline\n\n-----END\n"),
             ),
             (format!("{HEAD}gpgsig-sha256 one\n two\nx y\n\nm"), format!("{HEAD}x y\n\nm"), None),
-            // A message is no header, and neither is a header's further line.
+            // A message is not a header, and neither is a header's further line.
             (format!("{HEAD}\n{sig}"), format!("{HEAD}\n{sig}"), None),
             (format!("{HEAD}x y\n gpgsig z\n\nm"), format!("{HEAD}x y\n gpgsig z\n\nm"), None),
             (format!("{HEAD}{sig}"), HEAD.to_owned(), Some("-----BEGIN\nline\n\n-----END\n")),

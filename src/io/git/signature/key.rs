@@ -1,4 +1,4 @@
-//! larder's own key: an OpenSSH private key in a file, read anew at each use so that it can be rotated.
+//! larder's own key: an OpenSSH private key in a file, re-read at each use so that it can be rotated.
 
 use std::path::Path;
 

@@ -20,7 +20,7 @@ pub(super) const BEGIN: &str = "-----BEGIN PGP SIGNATURE-----";
 /// <https://www.rfc-editor.org/rfc/rfc9580#section-9.5>
 const DIGESTS: [&str; 4] = ["8", "9", "10", "11"];
 
-/// A file of public keys. They are imported into a folder of their own when they are needed first; no other keys and
+/// A file of public keys. They are imported into a directory of their own when they are needed first; no other keys and
 /// no configuration are used, and nothing is asked of a network.
 #[derive(Debug)]
 pub(super) struct Keyring {
@@ -165,7 +165,7 @@ fn gpg(home: &Path, action: &[&str], files: &[&Path]) -> Result<Output, (String,
 }
 
 fn disk(error: &std::io::Error) -> (String, String) {
-    (format!("a temporary folder cannot be used: {error}"), "check that the disk is not full".to_owned())
+    (format!("a temporary directory cannot be used: {error}"), "check that the disk is not full".to_owned())
 }
 
 #[cfg(test)]

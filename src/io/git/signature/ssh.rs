@@ -51,7 +51,7 @@ pub(super) fn parse(armored: &[u8]) -> Result<SshSig, Untrusted> {
     STANDARD.decode(&body).map_err(|_| malformed("its armor holds no base64"))?;
     let lines: Vec<&str> = body.as_bytes().chunks(70).filter_map(|line| std::str::from_utf8(line).ok()).collect();
     let signature = SshSig::from_pem(format!("{BEGIN}\n{}\n{END}\n", lines.join("\n"))).map_err(|error| {
-        // The one cause that somebody meets: `ssh-rsa`, which is RSA with SHA-1.
+        // The one cause that someone meets: `ssh-rsa`, which is RSA with SHA-1.
         Untrusted::Malformed(format!("{error}; signatures with SHA-1 (`ssh-rsa`) are not accepted"))
     })?;
     if signature.namespace() != NAMESPACE {

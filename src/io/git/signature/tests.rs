@@ -64,7 +64,7 @@ fn signatures_of_security_keys() {
 }
 
 proptest::proptest! {
-    /// Whatever somebody pushes: a commit with some bytes of its signature changed, or anything at all, is refused and
+    /// Whatever someone pushes: a commit with some bytes of its signature changed, or anything at all, is refused and
     /// nothing worse.
     #[test]
     fn no_bytes_pass_and_none_panic(

@@ -6,7 +6,7 @@ use ssh_key::public::KeyData;
 
 use super::{GitError, allowed::Allowed, header, openpgp, openpgp::Keyring, split, ssh};
 
-/// The files that say whose signatures count. They are read anew at each use.
+/// The files that say whose signatures count. They are re-read at each use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// SSH keys, in OpenSSH's form of allowed signers (ssh-keygen(1), ALLOWED SIGNERS).
@@ -40,7 +40,7 @@ pub enum Untrusted {
     /// There are several, and it could depend on the reader which one counts.
     #[error("it has more than one signature")]
     Several,
-    /// Something that is no signature.
+    /// Something that is not a signature.
     #[error("its signature cannot be read: {0}")]
     Malformed(String),
     /// A kind of signature that is not checked.
@@ -88,7 +88,7 @@ impl Untrusted {
                 "sign with an ed25519, ecdsa (nistp256, nistp384), rsa or security key, or with OpenPGP".into()
             }
             Self::Unknown { .. } => {
-                "if this is somebody who may commit, add the key to the trusted ones; if not, find \
+                "if this is someone who may commit, add the key to the trusted ones; if not, find \
                                      out who pushed it"
                     .into()
             }

@@ -116,7 +116,7 @@ async fn anonymous_tokens() {
 
 #[tokio::test]
 async fn scopes_are_passed_through() {
-    // "aws" is no type:name:action
+    // "aws" is not a type:name:action
     let service = tokens(|_| status(200).set_body_string(r#"{"token":"T"}"#)).await;
     let (_, fake) =
         bearer(&format!("http://{}/token/", service.host()), ",service=\"public.example.com\",scope=\"aws\"").await;
@@ -127,7 +127,7 @@ async fn scopes_are_passed_through() {
 
 #[tokio::test]
 async fn tokens_are_shared_and_renewed() {
-    // a token that is refused is asked for anew; 20 tags of one repository share one
+    // a token that is refused is asked for again; 20 tags of one repository share one
     let round = Arc::new(AtomicUsize::new(0));
     let issued = round.clone();
     let service =

@@ -13,7 +13,7 @@ const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+
 
 #[tokio::test]
 async fn an_index_is_locked_with_its_platforms() {
-    // the index, not a child; an attestation is no platform
+    // the index, not a child; an attestation is not a platform
     let image = Image::new();
     let fake = Fake::with(&image).await;
     let resolved = resolve(&fake, &Given::none()).await.unwrap();
@@ -240,7 +240,7 @@ async fn odd_manifests() {
     let list = json(json!({"schemaVersion": 2, "manifests": []}));
     let resolved = body(list, DOCKER_LIST).await.unwrap();
     assert_eq!((resolved.media_type.as_str(), resolved.platforms), (DOCKER_LIST, Some(vec![])));
-    // nothing but attestations, nothing at all, null: no platform, for whoever demands one to refuse
+    // nothing but attestations, nothing at all, null: no platform, for anyone who demands one to refuse
     for entries in [
         json!([]),
         json!(null),
@@ -262,10 +262,10 @@ async fn odd_manifests() {
     let platforms = body(sparse, INDEX).await.unwrap().platforms.unwrap();
     assert_eq!((platforms[0].platform.to_string(), platforms[0].size), ("linux/s390x".to_owned(), None));
     for (bytes, expected) in [
-        (b"<html>login</html>".to_vec(), "no manifest"),
-        (b"".to_vec(), "no manifest"),
-        (b"[]".to_vec(), "no manifest"),
-        (image.index[..100].to_vec(), "no manifest"),
+        (b"<html>login</html>".to_vec(), "not a manifest"),
+        (b"".to_vec(), "not a manifest"),
+        (b"[]".to_vec(), "not a manifest"),
+        (image.index[..100].to_vec(), "not a manifest"),
         (b"{}".to_vec(), "neither"),
         (json(json!({"schemaVersion": 1, "fsLayers": []})), "schema 1"),
         (

@@ -46,7 +46,7 @@ async fn a_rate_limit_is_never_answered_with_a_get() {
         assert_eq!(failure.category(), Category::Registry);
         let requests = (0..20).flat_map(|tag| [of(&fake, tag), of(&good, tag)]).collect();
         let resolution = client.resolve_all(requests, &Given::none()).await;
-        // Other registries go on.
+        // Other registries continue.
         assert_eq!(resolution.values().filter(|answer| answer.is_ok()).count(), 20);
         assert_eq!(fake.log().await, ["HEAD /v2/team/app/manifests/0"], "{value:?}");
     }

@@ -50,7 +50,7 @@ impl Found {
         }
     }
 
-    /// As an environment has them. What is no quantity, or contradicts, is left out.
+    /// As an environment has them. What is not a quantity, or contradicts, is left out.
     pub fn resources(&self, place: &Cursor<'_>, collected: &mut Collected) -> Resources {
         let [memory_guarantee, memory_limit, cpu_guarantee, cpu_limit] = &self.fields;
         let mut range = |what: &str, guarantee: &Option<String>, limit: &Option<String>| {
@@ -60,7 +60,7 @@ impl Found {
                 match values::quantity(&text) {
                     Ok(value) => Some((text, value)),
                     Err(_) => {
-                        let why = format!("the {what} `{text}` is no quantity above 0, so it is left out");
+                        let why = format!("the {what} `{text}` is not a quantity above 0, so it is left out");
                         collected.leave_out(place, why);
                         None
                     }

@@ -75,7 +75,7 @@ fn fewer_former_digests_are_no_move() {
     let first = locked(&geo(1), &answers(&[&format!("{OLD}=one")]));
     let old = change(&geo(1), &first, &answers(&[&format!("{OLD}=two")])).lock;
     let change = change(&geo(0), &old, &answers(&[]));
-    let expected = "lock: trim research/geo\n\n- research/geo: as many former digests as are retained\n\n\
+    let expected = "lock: trim research/geo\n\n- research/geo: as many previous digests as are retained\n\n\
                     Larder-Environment: research/geo\nLarder-Version: 0.1.0\n";
     assert_eq!(message(&change, "0.1.0"), expected);
 }

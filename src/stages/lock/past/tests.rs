@@ -284,7 +284,7 @@ fn histories() {
     for (what, build, expected) in cases {
         let world = build();
         assert_eq!(world.outcome("three"), expected, "{what}");
-        // The very answer that is locked is no reason for anything, whoever brought it.
+        // The very answer that is locked is no reason for anything, anyone who brought it.
         let known = lockfile(&world.lock, ID).images[&name("notebook")].digest.clone();
         let word = ["zero", "one", "two"].into_iter().find(|word| digest(word) == known).unwrap();
         assert_eq!(short(&world.pass(Some(word), Some(&Lock::new()), &Steadiness::new())), "stays", "{what}");
@@ -315,7 +315,7 @@ fn what_others_moved_since_is_asked_about() {
         let change = lock(&environments, &settings(), &world.lock, &answer);
         !questions(&environments, &world.lock, seen, &change).is_empty()
     };
-    assert!(ask(Some(&seen), None), "moved by somebody else");
+    assert!(ask(Some(&seen), None), "moved by someone else");
     assert!(!ask(Some(&Lock::new()), None), "nothing has changed since");
     assert!(!ask(Some(&Lock::new()), Some("one")), "the answer is what is locked");
     assert!(!ask(None, None));
@@ -346,7 +346,7 @@ fn what_others_moved_since_is_asked_about() {
     assert_eq!(moved.outcome("three"), "moves");
 }
 
-/// The lockfile alone is taken back, while the file goes on asking for the new tag: that is a revert as well.
+/// The lockfile alone is taken back, while the file continues asking for the new tag: that is a revert as well.
 #[test]
 fn a_lock_that_is_taken_away_from_its_file_is_held() {
     let mut world = World::new(&["one"]);
@@ -357,7 +357,7 @@ fn a_lock_that_is_taken_away_from_its_file_is_held() {
     let change = world.pass(None, Some(&seen), &Steadiness::new());
     assert_eq!(short(&change), "held: Ada went back to latest in 0000000002");
     assert_eq!(world.outcome("two"), "held: Ada went back to latest in 0000000002");
-    // Taken back together with the file, it is only the former tag, which moves as ever.
+    // Taken back together with the file, it is only the previous tag, which moves as ever.
     world.reference = TAG;
     assert_eq!(world.outcome("three"), "moves");
 }
@@ -408,7 +408,7 @@ fn nothing_moves_to_another_digest_while_the_history_is_unreadable() {
     let note = change.waiting[0].note.to_string();
     assert!(note.contains("cannot be read: the object is damaged") && note.contains("git fsck"), "{note}");
     assert_eq!(short(&with(&world, "two")), "stays");
-    // A reference that a person committed is no inference.
+    // A reference that a person committed is not an inference.
     let mut other = World::new(&["one", "two"]);
     other.reference = "quay.io/jupyter/scipy-notebook:next";
     assert_eq!(short(&with(&other, "three")), "moves");

@@ -83,7 +83,7 @@ proptest! {
         prop_assert_eq!(&first, &lock(&environments, &settings(), &old, &resolution));
         for again in [resolution, Resolution::new()] {
             let second = lock(&environments, &settings(), &first.lock, &again);
-            // With an error, an entry keeps more former digests than it may; they are cut once the registry answers.
+            // With an error, an entry keeps more previous digests than it may; they are cut once the registry answers.
             let errors = first.problems.values().flatten().count() > 0;
             prop_assert!(errors || second.files.is_empty(), "{:?}", second.files);
             prop_assert!(second.moves.is_empty());

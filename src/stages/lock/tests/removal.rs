@@ -68,7 +68,7 @@ fn blocked_removals_do_not_keep_the_others_from_moving() {
     assert_eq!(change.blocked.unwrap().environments.len(), 6);
 }
 
-// Another name for a tenant's only environment is no removal of the tenant.
+// Another name for a tenant's only environment is not a removal of the tenant.
 #[test]
 fn the_only_environment_can_get_another_name() {
     let old = locked(&batch([environment("research/geo", &[&with(A, "notebook")])]), &answered(A, "one"));

@@ -1,6 +1,6 @@
 //! What a rendered object must not be.
 
-/// Why a rendered object does not go on. Paths are as `kubectl explain` has them.
+/// Why a rendered object does not continue. Paths are as `kubectl explain` has them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A field that larder's objects do not have.

@@ -99,7 +99,7 @@ fn a_text_too_long_for_an_annotation_is_a_failure() {
     assert_eq!(failure.category(), Category::Template);
     assert!(failure.to_string().contains("`metadata.annotations` has 1048"), "{failure}");
     assert!(failure.to_string().contains("at most 262144 are allowed"), "{failure}");
-    assert!(world.manifests("research").is_ok(), "the tenant's own objects go on");
+    assert!(world.manifests("research").is_ok(), "the tenant's own objects continue");
 }
 
 // Whether values are quoted does not depend on the template's name. references are joined as types.

@@ -51,7 +51,7 @@ fn broken_templates_fail_with_their_line() {
         // Output.
         ("", "puller.yaml.j2: the template renders 0 objects, not one"),
         ("a: [", "puller.yaml.j2: the template renders no YAML"),
-        ("- a", "puller.yaml.j2: the template renders a YAML document that is no object"),
+        ("- a", "puller.yaml.j2: the template renders a YAML document that is not an object"),
     ];
     for (template, message) in cases {
         let mut world = world();

@@ -231,7 +231,7 @@ fn only_what_is_locked_is_rendered() {
     let mut world = world();
     world.environment("research/geo").images.push(image("new", "quay.io/t/new:1"));
     assert_eq!(images_of(&world.puller()["spec"]["template"]["spec"], "containers").len(), 1);
-    // Of what was resolved before, the former reference stays.
+    // Of what was resolved before, the previous reference stays.
     world.environment("research/geo").images[0].reference = "quay.io/t/moved:1".parse().unwrap();
     assert!(world.puller().to_string().contains("scipy-notebook:2026-11-02@sha256"));
 

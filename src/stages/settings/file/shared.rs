@@ -99,7 +99,7 @@ pub struct Puller {
     #[serde(default)]
     #[schemars(schema_with = "number_or_text")]
     pub max_unavailable: Option<Located<String>>,
-    /// Former digests of each image that the nodes keep holding; 0 by default.
+    /// Previous digests of each image that the nodes keep holding; 0 by default.
     pub retain: Option<Located<u32>>,
     /// After this long without full coverage an environment is degraded; `30m` by default.
     pub deadline: Option<Located<String>>,

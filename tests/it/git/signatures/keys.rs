@@ -8,7 +8,7 @@ use std::{
 
 use crate::git::world::World;
 
-/// A folder of keys.
+/// A directory of keys.
 pub struct Keys(PathBuf);
 
 impl Keys {

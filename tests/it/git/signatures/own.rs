@@ -171,7 +171,7 @@ fn a_proposal_is_not_made_again_for_its_signature() {
         let Ok(Rebuilt::Commit(made)) = rebuild(Some("one"), NOW) else { panic!("made") };
         assert_ne!(made, unsigned);
         assert_eq!(rebuild(Some("one"), NOW + 60), Ok(Rebuilt::Unchanged(made)));
-        let Ok(Rebuilt::Commit(_)) = rebuild(Some("two"), NOW + 60) else { panic!("signed anew with another key") };
+        let Ok(Rebuilt::Commit(_)) = rebuild(Some("two"), NOW + 60) else { panic!("signed again with another key") };
         keys.allow("signers", &["two"]);
         assert!(keys.git_accepts(&world, "signers", &branch));
     }

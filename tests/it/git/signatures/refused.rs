@@ -1,4 +1,4 @@
-//! Commits that are not what somebody signed.
+//! Commits that are not what someone signed.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use larder::io::git::{CommitId, GitError};
@@ -128,7 +128,7 @@ fn nothing_of_a_commit_is_read_before_its_signature() {
     let keys = Keys::new(world.root());
     keys.generate("ed", "ed25519", "");
     keys.allow("signers", &["ed"]);
-    // Its tree is not there at all: whoever looked for it would say so.
+    // Its tree is not there at all: anyone who looked for it would say so.
     let commit = String::from_utf8(read_commit(&world, "main")).unwrap();
     let tree = world.git(&world.up(), &["rev-parse", "main^{tree}"]);
     let id: CommitId = write_commit(&world, commit.replace(&tree, &"1".repeat(40)).as_bytes()).parse().unwrap();

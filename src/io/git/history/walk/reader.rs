@@ -115,7 +115,7 @@ fn is_nothing<T, E>(result: &Result<Vec<T>, E>) -> bool {
     result.as_ref().is_ok_and(Vec::is_empty)
 }
 
-/// The folder of that name in a tree.
+/// The directory of that name in a tree.
 fn folder(tree: &[u8], name: &str) -> Option<ObjectId> {
     let mut entries = TreeRefIter::from_bytes(tree, gix::hash::Kind::Sha1).filter_map(Result::ok);
     let found = entries.find(|entry| entry.filename == name.as_bytes().as_bstr() && entry.mode.is_tree());
