@@ -13,7 +13,8 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 demo: ## the full workflow on this machine alone; needs only Rust
-	@cargo run --quiet --locked -- demo
+	@cargo build --locked
+	@$(target)/debug/larder demo
 
 demo-cluster: parts ## the same on a real two-node Kubernetes, until the nodes hold the images
 	@cargo build --quiet --locked

@@ -1,4 +1,4 @@
-//! The command line: one thin file a verb, each `arguments → options → one library call → output`.
+//! The command line: one thin file per command, each `arguments → options → one library call → output`.
 
 use std::process::ExitCode;
 
@@ -32,15 +32,15 @@ mod status;
 pub mod template_worker;
 mod validate;
 mod verify;
+mod version;
 mod who_ran;
 
 pub use error::CliError;
 pub use output::Printer;
 
-/// Keeps every Kubernetes node stocked with the container images that its environments need, and Git as the ledger of
-/// which image that was.
+/// GitOps image pre-puller for JupyterHub: pins tags to digests in Git, pre-pulls the images onto Kubernetes nodes.
 #[derive(Debug, Parser)]
-#[command(name = "larder", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "larder", version = version::version(), max_term_width = 100, propagate_version = true)]
 pub struct Cli {
     #[command(flatten)]
     log: LogOptions,
@@ -72,6 +72,7 @@ enum Command {
     Verify(Box<verify::Verify>),
     Demo(demo::Demo),
     Completions(completions::Completions),
+    Version(version::Version),
 }
 
 /// How a command ended, as an exit code.
@@ -100,7 +101,7 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Reads the process's arguments, runs the verb and prints an error if there is one.
+/// Reads the process's arguments, runs the command and prints an error if there is one.
 pub fn main() -> ExitCode {
     if let Some(exit) = template_worker::serve() {
         return exit;
@@ -145,10 +146,12 @@ pub fn main() -> ExitCode {
 }
 
 impl Command {
-    /// What is logged when nothing else is asked for: verbs that print what they do need not log it as well.
+    /// What is logged when nothing else is asked for: commands that print what they do need not log it as well.
     fn log_default(&self) -> &'static str {
         match self {
             Self::Run(verb) if !verb.is_once() => "info",
+            // The story prints the problems itself.
+            Self::Demo(_) => "error",
             _ => "warn",
         }
     }
@@ -177,6 +180,43 @@ impl Command {
             Self::Verify(verb) => verb.run(printer).await,
             Self::Demo(verb) => verb.run(printer).await,
             Self::Completions(verb) => Ok(verb.run(printer)),
+            Self::Version(verb) => Ok(verb.run(printer)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+
+    #[test]
+    fn help_lists_the_commands_own_flags_first_and_the_output_has_a_short_form() {
+        for sub in command().get_subcommands() {
+            let name = sub.get_name();
+            let headings: Vec<_> = sub.get_opts().map(clap::Arg::get_help_heading).collect();
+            let own = headings.iter().take_while(|heading| heading.is_none()).count();
+            assert!(headings[own..].iter().all(Option::is_some), "{name}: {headings:?}");
+            for output in sub.get_opts().filter(|arg| arg.get_id() == "output") {
+                assert_eq!((output.get_short(), output.get_help_heading()), (Some('o'), None), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_commands_that_commit_have_flags_for_authors() {
+        let has = |sub: &&clap::Command| sub.get_opts().any(|arg| arg.get_long() == Some("author-name"));
+        let command = command();
+        let found: Vec<_> = command.get_subcommands().filter(has).map(clap::Command::get_name).collect();
+        assert_eq!(found, ["run", "hold", "release", "rollback"]);
+    }
+
+    #[test]
+    fn examples_survive_copy_and_paste() {
+        for sub in command().get_subcommands() {
+            let text = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in text.lines() {
+                assert!(line.chars().count() <= 95, "{}: {line}", sub.get_name());
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Flags and environment variables, read once. Groups of flags are shared by the verbs.
+//! Flags and environment variables, read once. Groups of flags are shared by the commands.
 
 use std::{
     io::IsTerminal,
@@ -23,160 +23,58 @@ use crate::{
 const AUTHOR: (&str, &str) = ("larder", "larder@larder.dev");
 
 /// The environment repository: a directory, or a Git repository at a commit.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Environment repository")]
 pub struct SourceOptions {
-    /// The Git repository: a local path, file://, http(s):// or ssh://. Without it, the directory that larder is started
-    /// in (or the nearest one above it with a larder.yaml), uncommitted files included.
+    /// The Git repository: a local path, file://, http(s):// or ssh://. Without it, the current directory (or the nearest
+    /// parent with a larder.yaml), uncommitted files included.
     #[arg(long, value_name = "URL", env = "LARDER_REPO", hide_env_values = true)]
     pub repo: Option<String>,
-    #[command(flatten)]
-    git: GitOptions,
-}
-
-/// How a Git repository is reached.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Environment repository")]
-pub struct GitOptions {
-    /// The branch; by default the one that the remote's HEAD names.
+    /// The branch; by default the remote's HEAD.
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
-    /// The environment repository is this directory of a larger repository.
+    /// The directory of the environment repository within a larger repository.
     #[arg(long, value_name = "DIR")]
     pub path: Option<String>,
-    /// User name for http(s); by default the URL's, or one that forges expect with a token.
+    /// User name for HTTP(S); by default the URL's, or one that forges expect with a token.
     #[arg(long, value_name = "NAME")]
     pub git_username: Option<String>,
-    /// A file with the password or token for http(s). It is re-read at each use, so that it can be rotated.
+    /// File containing the HTTP(S) password or token; re-read on each use, so it can be rotated.
     #[arg(long, value_name = "FILE")]
     pub git_password_file: Option<PathBuf>,
-    /// A file of certificates that are trusted for https in addition to the system's.
+    /// PEM bundle of additional CA certificates to trust for HTTPS.
     #[arg(long, value_name = "FILE", env = "LARDER_GIT_CA_FILE")]
     pub git_ca_file: Option<PathBuf>,
-    /// The proxy for http(s), for Git alone: http://HOST:PORT. Without it, HTTPS_PROXY and NO_PROXY are honored; the API
-    /// server is never asked through either.
+    /// HTTP(S) proxy for Git only: http://HOST:PORT. By default HTTPS_PROXY and NO_PROXY are honored. Requests to the API
+    /// server never use either.
     #[arg(long, value_name = "URL", env = "LARDER_GIT_PROXY", hide_env_values = true)]
     pub git_proxy: Option<String>,
-    /// A file with USER:PASSWORD for that proxy. It is re-read at each use, so that it can be rotated.
+    /// File containing USER:PASSWORD for that proxy; re-read on each use, so it can be rotated.
     #[arg(long, value_name = "FILE")]
     pub git_proxy_login_file: Option<PathBuf>,
-    /// A file with the private key for ssh.
+    /// File containing the SSH private key.
     #[arg(long, value_name = "FILE")]
     pub ssh_key_file: Option<PathBuf>,
-    /// A file with the host keys that are trusted for ssh; others are refused.
+    /// File containing the trusted SSH host keys; all others are refused.
     #[arg(long, value_name = "FILE")]
     pub known_hosts_file: Option<PathBuf>,
-    /// A directory that keeps fetched objects; by default a temporary one, removed at the end.
+    /// Directory that keeps fetched objects; by default a temporary one, removed on exit.
     #[arg(long, value_name = "DIR", env = "LARDER_CACHE_DIR")]
     pub cache_dir: Option<PathBuf>,
-    /// Author and committer of lock commits.
-    #[arg(long, value_name = "NAME", default_value = AUTHOR.0)]
-    pub author_name: String,
-    /// E-mail address of the author and committer of lock commits.
-    #[arg(long, value_name = "ADDRESS", default_value = AUTHOR.1)]
-    pub author_email: String,
-    /// Committer of lock commits, where it is not the author.
-    #[arg(long, value_name = "NAME")]
-    pub committer_name: Option<String>,
-    /// E-mail address of the committer, where it is not the author's.
-    #[arg(long, value_name = "ADDRESS")]
-    pub committer_email: Option<String>,
-    /// A file with an OpenSSH private key, without passphrase, that signs the commits that larder makes. It is re-read
-    /// at each use, so that it can be rotated.
-    #[arg(long, value_name = "FILE")]
-    pub signing_key_file: Option<PathBuf>,
-    /// Read no commit that is not signed by a key of this file: SSH keys in the form of OpenSSH's allowed signers.
+    /// Refuse commits that are not signed by an SSH key in this file (OpenSSH's allowed signers format).
     #[arg(long, value_name = "FILE")]
     pub verify_signers: Option<PathBuf>,
-    /// Read no commit that is not signed by a key of this file: OpenPGP public keys. It needs the program gpg.
+    /// Refuse commits that are not signed by an OpenPGP key in this file. Requires the program gpg.
     #[arg(long, value_name = "FILE")]
     pub verify_keyring: Option<PathBuf>,
 }
 
 impl SourceOptions {
     /// The options of the Git adapter, when `--repo` is given; `cache` is where fetched objects go.
-    pub fn git(&self, cache: PathBuf) -> Option<git::Options> {
-        self.repo.as_ref().map(|url| self.git.options(url.clone(), cache))
-    }
-
-    /// The directory for fetched objects, when one was asked for.
-    pub fn cache_dir(&self) -> Option<&PathBuf> {
-        self.git.cache_dir.as_ref()
-    }
-
-    /// The directory of a larger repository that is the environment repository, when one was given.
-    pub fn path(&self) -> Option<&str> {
-        self.git.path.as_deref()
-    }
-
-    /// The local repository, of which the environment repository is the directory `path`.
-    pub fn with_local(mut self, repository: &Path, path: Option<String>) -> Self {
-        self.repo = Some(repository.display().to_string());
-        self.git.path = self.git.path.or(path);
-        self
-    }
-
-    /// The same for a person's own commit: unless another author is named, it is whom Git takes for one in `folder`; and
-    /// it is signed with the SSH key that Git would sign it with.
-    ///
-    /// # Errors
-    /// When Git knows none.
-    pub fn as_person(mut self, folder: &Path) -> Result<Self, Problem> {
-        let git = &mut self.git;
-        if (git.author_name.as_str(), git.author_email.as_str()) == AUTHOR {
-            let person = git::person(folder).ok_or_else(|| {
-                Problem::new(Category::Git, "it is not known in whose name to commit")
-                    .hint("give --author-name and --author-email, or set `git config user.name` and `user.email`")
-            })?;
-            (git.author_name, git.author_email) = (person.name, person.email);
-        }
-        if git.signing_key_file.is_none()
-            && let git::Signing::SshKey(key) = git::signing(folder)
-        {
-            git.signing_key_file = Some(key);
-        }
-        Ok(self)
-    }
-
-    /// Whether commits are signed.
-    pub fn signs(&self) -> bool {
-        self.git.signing_key_file.is_some()
-    }
-
-    /// A local repository, everything else by default.
-    pub fn of_local(repository: &Path) -> Self {
-        let git = GitOptions {
-            branch: Some("main".to_owned()),
-            path: None,
-            git_username: None,
-            git_password_file: None,
-            git_ca_file: None,
-            git_proxy: None,
-            git_proxy_login_file: None,
-            ssh_key_file: None,
-            known_hosts_file: None,
-            cache_dir: None,
-            author_name: AUTHOR.0.to_owned(),
-            author_email: AUTHOR.1.to_owned(),
-            committer_name: None,
-            committer_email: None,
-            signing_key_file: None,
-            verify_signers: None,
-            verify_keyring: None,
-        };
-        Self { repo: Some(repository.display().to_string()), git }
-    }
-}
-
-impl GitOptions {
-    fn options(&self, url: String, cache: PathBuf) -> git::Options {
-        let author = git::Identity { name: self.author_name.clone(), email: self.author_email.clone() };
-        let committer = git::Identity {
-            name: self.committer_name.clone().unwrap_or_else(|| author.name.clone()),
-            email: self.committer_email.clone().unwrap_or_else(|| author.email.clone()),
-        };
-        git::Options {
-            url,
+    pub fn git(&self, cache: PathBuf, commits: &CommitOptions) -> Option<git::Options> {
+        let (author, committer) = commits.identities();
+        Some(git::Options {
+            url: self.repo.clone()?,
             branch: self.branch.clone(),
             path: self.path.clone(),
             cache,
@@ -193,10 +91,77 @@ impl GitOptions {
             },
             author,
             committer,
-            signing_key: self.signing_key_file.clone(),
+            signing_key: commits.signing_key_file.clone(),
             trust: git::Trust { signers: self.verify_signers.clone(), keyring: self.verify_keyring.clone() },
             checkout: git::Checkout::default(),
+        })
+    }
+
+    /// The local repository, of which the environment repository is the directory `path`.
+    pub fn with_local(mut self, repository: &Path, path: Option<String>) -> Self {
+        self.repo = Some(repository.display().to_string());
+        self.path = self.path.or(path);
+        self
+    }
+
+    /// A local repository's branch `main`.
+    pub fn of_local(repository: &Path) -> Self {
+        let repo = Some(repository.display().to_string());
+        Self { repo, branch: Some("main".to_owned()), ..Self::default() }
+    }
+}
+
+/// Who commits, and with which key.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Commits")]
+pub struct CommitOptions {
+    /// Author and committer name. `run` commits as `larder` by default, the other commands as your Git configuration says.
+    #[arg(long, value_name = "NAME")]
+    pub author_name: Option<String>,
+    /// E-mail address of the author and committer.
+    #[arg(long, value_name = "ADDRESS")]
+    pub author_email: Option<String>,
+    /// Committer name, if different from the author.
+    #[arg(long, value_name = "NAME")]
+    pub committer_name: Option<String>,
+    /// E-mail address of the committer, if different from the author's.
+    #[arg(long, value_name = "ADDRESS")]
+    pub committer_email: Option<String>,
+    /// OpenSSH private key, without passphrase, that signs the commits; re-read on each use, so it can be rotated.
+    #[arg(long, value_name = "FILE")]
+    pub signing_key_file: Option<PathBuf>,
+}
+
+impl CommitOptions {
+    /// The same for a person's own commit: identity and SSH signing key are those of Git in `directory`, unless given.
+    ///
+    /// # Errors
+    /// When Git has no identity.
+    pub fn as_person(mut self, directory: &Path) -> Result<Self, Problem> {
+        if self.author_name.is_none() && self.author_email.is_none() {
+            let person = git::person(directory).ok_or_else(|| {
+                Problem::new(Category::Git, "no Git identity is configured")
+                    .hint("give --author-name and --author-email, or set `git config user.name` and `user.email`")
+            })?;
+            (self.author_name, self.author_email) = (Some(person.name), Some(person.email));
         }
+        if self.signing_key_file.is_none()
+            && let git::Signing::SshKey(key) = git::signing(directory)
+        {
+            self.signing_key_file = Some(key);
+        }
+        Ok(self)
+    }
+
+    /// Author and committer.
+    fn identities(&self) -> (git::Identity, git::Identity) {
+        let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
+        let author = git::Identity { name: or(&self.author_name, AUTHOR.0), email: or(&self.author_email, AUTHOR.1) };
+        let committer = git::Identity {
+            name: or(&self.committer_name, &author.name),
+            email: or(&self.committer_email, &author.email),
+        };
+        (author, committer)
     }
 }
 
@@ -204,7 +169,7 @@ impl GitOptions {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Target")]
 pub struct TargetOptions {
-    /// `cluster`, or `dir:PATH` for a directory of manifests that Argo CD, Flux or a person applies.
+    /// `cluster`, or `dir:PATH` for a directory of manifests to be applied by Argo CD, Flux or manually.
     #[arg(long, value_name = "TARGET", default_value = "cluster")]
     pub target: Target,
     /// The kubeconfig; by default $KUBECONFIG, ~/.kube/config, or the pod's own service account.
@@ -213,11 +178,11 @@ pub struct TargetOptions {
     /// The kubeconfig's context; by default its current one.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Tells several larders of one cluster apart: each keeps to its own objects.
+    /// Instance name; lets several larders share a cluster without touching each other's objects.
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = parse_instance)]
     pub instance: String,
-    /// The namespace of the ConfigMap `larder-status`, with what the last pass came to; by default the pod's own or the
-    /// kubeconfig's.
+    /// The namespace of the ConfigMap `larder-status`, with the result of the last pass; by default the pod's own or
+    /// the kubeconfig's.
     #[arg(long, value_name = "NAME", env = "LARDER_NAMESPACE")]
     pub status_namespace: Option<String>,
 }
@@ -256,7 +221,7 @@ fn parse_instance(text: &str) -> Result<String, String> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Registries")]
 pub struct RegistryOptions {
-    /// A docker config.json with credentials for images that name no pull secret.
+    /// Docker config.json with credentials for images without a pull secret.
     #[arg(long, value_name = "FILE", env = "LARDER_REGISTRY_CONFIG")]
     pub registry_config: Option<PathBuf>,
 }
@@ -268,16 +233,16 @@ pub struct ForgeOptions {
     /// Which forge holds the repository.
     #[arg(long, value_enum, value_name = "KIND", requires = "forge_repo", requires = "forge_token_file")]
     pub forge: Option<forge::Kind>,
-    /// The forge's address, as a browser has it; by default GitHub's or GitLab's own.
+    /// The forge's base URL; by default github.com or gitlab.com.
     #[arg(long, value_name = "URL", requires = "forge")]
     pub forge_url: Option<String>,
-    /// The repository at the forge: owner/name.
+    /// The repository on the forge: owner/name.
     #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
     pub forge_repo: Option<String>,
-    /// A file with a token for the forge. It is re-read at each use, so that it can be rotated.
+    /// File containing an API token for the forge; re-read on each use, so it can be rotated.
     #[arg(long, value_name = "FILE", requires = "forge")]
     pub forge_token_file: Option<PathBuf>,
-    /// A file of certificates to be trusted in addition to the system's.
+    /// PEM bundle of additional CA certificates to trust.
     #[arg(long, value_name = "FILE", requires = "forge")]
     pub forge_ca_file: Option<PathBuf>,
 }
@@ -308,7 +273,7 @@ impl ForgeOptions {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Webhooks")]
 pub struct WebhookOptions {
-    /// Take webhooks here, for example 0.0.0.0:8081: POST /hooks/github, gitlab, gitea, registry, harbor, quay/SECRET,
+    /// Receive webhooks on this address, for example 0.0.0.0:8081: POST /hooks/github, gitlab, gitea, registry, harbor, quay/SECRET,
     /// dockerhub/SECRET or ghcr.
     #[arg(
         long,
@@ -318,8 +283,8 @@ pub struct WebhookOptions {
         requires = "webhook_secret_file"
     )]
     pub webhook_listen: Option<SocketAddr>,
-    /// A file with the secret that senders of webhooks know; several lines are several secrets, any of which is good. It
-    /// is re-read at each use, so that it can be rotated.
+    /// File containing the webhook secrets, one per line; any of them is accepted. Re-read on each use, so it can be
+    /// rotated.
     #[arg(long, value_name = "FILE", env = "LARDER_WEBHOOK_SECRET_FILE", requires = "webhook_listen")]
     pub webhook_secret_file: Option<PathBuf>,
 }
@@ -327,10 +292,10 @@ pub struct WebhookOptions {
 /// How data is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people.
+    /// Human-readable.
     #[default]
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
 }
 
@@ -338,10 +303,10 @@ pub enum OutputFormat {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogOptions {
-    /// What is logged: a level, or `target=level,…`; by default `info` of a controller and `warn` of all other verbs.
+    /// Log filter: a level, or `target=level,…`; by default `info` for the controller and `warn` for all other commands.
     #[arg(long, global = true, value_name = "FILTER", env = "LARDER_LOG")]
     pub log: Option<String>,
-    /// The form of the logs.
+    /// Log format.
     #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text, env = "LARDER_LOG_FORMAT")]
     pub log_format: OutputFormat,
 }
@@ -367,7 +332,7 @@ impl LogOptions {
             .with_writer(std::io::stderr)
             .with_target(false)
             .with_ansi(std::io::stderr().is_terminal());
-        // A second subscriber (tests that call a verb twice in a process) is no harm.
+        // A second subscriber (tests that call a command twice in a process) does no harm.
         let _ = match self.log_format {
             OutputFormat::Text => builder.try_init(),
             OutputFormat::Json => builder.json().flatten_event(true).try_init(),

@@ -18,26 +18,26 @@ use crate::{
     stages::{changed, render},
 };
 
-/// Bring the target to what is locked, once; asks no registry and commits nothing
+/// Apply the locked state once, without contacting registries or committing
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder apply                          the directory you are in, if it is as its last commit
-  larder apply --uncommitted            the same with files that are not committed
+  larder apply                          the current directory, if it has no uncommitted changes
+  larder apply --uncommitted            the same, uncommitted changes included
   larder apply --repo URL               the tip of a repository
   larder apply --target dir:manifests   into a directory of manifests
 
-Exit code 0: done, or nothing to do. 1: something failed; everything else was applied.")]
+Exit code 0: done, or nothing to do. 1: something failed; the rest was applied.")]
 pub struct Apply {
+    /// Apply the directory's files even if they differ from the last commit or are not in a Git repository.
+    #[arg(long, conflicts_with = "repo")]
+    uncommitted: bool,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: OutputFormat,
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
     target: TargetOptions,
-    /// Apply the files of the directory although they differ from the last commit, or are in no repository.
-    #[arg(long, conflicts_with = "repo")]
-    uncommitted: bool,
-    /// How the outcome is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: OutputFormat,
 }
 
 impl Apply {
@@ -94,8 +94,8 @@ impl Apply {
         let mut differing = changed::paths(&committed.snapshot, &source.snapshot).into_iter();
         match (differing.next(), differing.count()) {
             (None, _) => Ok(committed),
-            (Some(path), 0) => Err(refuse(format!("{path} is not as it is committed"))),
-            (Some(path), more) => Err(refuse(format!("{path} and {more} more are not as they are committed"))),
+            (Some(path), 0) => Err(refuse(format!("{path} has uncommitted changes"))),
+            (Some(path), more) => Err(refuse(format!("{path} and {more} more have uncommitted changes"))),
         }
     }
 }

@@ -10,39 +10,48 @@ use super::{
 };
 use crate::{
     config::SourceOptions,
-    model::{history::State, name::EnvironmentId},
+    model::{
+        history::State,
+        name::{EnvironmentId, Name},
+    },
     pipeline::audit::{Moment, at},
 };
 
-/// Show what was locked at a time or in a commit: for each image the digest that the nodes had to hold then
+/// Show the locked digests at a point in time or commit
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder at 2026-11-30                    at the end of that day, in your time zone
   larder at 2026-11-30T14:00:00Z
   larder at '2 days ago' --repo URL
-  larder at v1.2 --output csv             in a tag, a branch, a commit, HEAD~3
+  larder at v1.2 --output csv             a tag, branch or commit, such as HEAD~3
   larder at 2026-11-30 research/geospatial
 
-What looks like a time is one; write refs/tags/2026-11-30 for a tag that does. The state at a time is that of
-the newest commit on the branch (along first parents) that was committed then or earlier.")]
+An argument that looks like a time is read as one; write refs/tags/2026-11-30 for such a tag.
+The state at a time is that of the newest commit on the branch (along first parents) that was
+committed then or earlier.")]
 pub struct At {
-    /// When, or in which commit.
+    /// A commit, tag, branch or time.
     #[arg(value_name = "TIME|REV", value_parser = parse_moment)]
     moment: Moment,
     /// Only these environments: `tenant/name`.
     #[arg(value_name = "ENVIRONMENT")]
     environments: Vec<EnvironmentId>,
+    /// Only environments of this tenant.
+    #[arg(short = 'n', long, value_name = "NAME")]
+    tenant: Option<Name>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: AnswerFormat,
     #[command(flatten)]
     source: SourceOptions,
-    /// How the state is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: AnswerFormat,
 }
 
 impl At {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let (repository, _cache) = audit::repository(self.source)?;
-        write(printer, &at(&repository, self.moment, self.environments).await?, self.output);
+        let (repository, _cache) = audit::repository(&self.source)?;
+        let mut state = at(&repository, self.moment, self.environments).await?;
+        state.images.retain(|row| self.tenant.as_ref().is_none_or(|tenant| row.environment.tenant == *tenant));
+        write(printer, &state, self.output);
         Ok(Exit::Success)
     }
 }

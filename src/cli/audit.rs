@@ -1,9 +1,6 @@
 //! What the audit's commands share: the repository they read, and answers as text and CSV.
 
-use std::{
-    borrow::Cow,
-    path::{Path, PathBuf},
-};
+use std::borrow::Cow;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -11,9 +8,8 @@ use jiff::Timestamp;
 use super::{CliError, Printer, session};
 use crate::{
     config::SourceOptions,
-    io::{folder, repository::Repository},
+    io::repository::Repository,
     model::{
-        failure::{Category, Problem},
         history::{CommitInfo, CommitTime},
         text::one_line,
     },
@@ -22,36 +18,18 @@ use crate::{
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum AnswerFormat {
-    /// For people.
+    /// Human-readable.
     #[default]
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
-    /// For spreadsheets: RFC 4180, a line for each image, with times in RFC 3339 (UTC).
+    /// RFC 4180, one row per image, times in RFC 3339 (UTC).
     Csv,
 }
 
-/// Opens `--repo`, or the repository around the directory that larder is started in.
-pub fn repository(source: SourceOptions) -> Result<(std::sync::Arc<Repository>, Option<tempfile::TempDir>), CliError> {
-    if source.repo.is_some() {
-        return session::repository(&source);
-    }
-    let start =
-        std::env::current_dir().map_err(|error| CliError::io("the current directory cannot be read", &error))?;
-    let (repository, path) = local_repository(&start)?;
-    session::repository(&source.with_local(&repository, path))
-}
-
-/// The repository around the environment repository that holds `start`, and where in it that is.
-fn local_repository(start: &Path) -> Result<(PathBuf, Option<String>), CliError> {
-    let root = folder::find_root(start)?;
-    let Some(repository) = root.ancestors().find(|folder| folder.join(".git").exists()) else {
-        return Err(Problem::new(Category::Git, format!("{} is in no Git repository", root.display()))
-            .hint("name one with --repo")
-            .into());
-    };
-    let path = root.strip_prefix(repository).ok().map(|path| path.display().to_string());
-    Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
+/// Opens `--repo`, or the repository around the current directory.
+pub fn repository(source: &SourceOptions) -> Result<(std::sync::Arc<Repository>, Option<tempfile::TempDir>), CliError> {
+    session::repository(&session::with_repository(source)?)
 }
 
 /// Prints a table as CSV.

@@ -1,4 +1,4 @@
-//! `larder blame`: who brought the present digests of an environment, and when.
+//! `larder blame`: who last changed the digests of an environment, and when.
 
 use clap::Args;
 
@@ -16,7 +16,7 @@ use crate::{
     pipeline::audit::blame,
 };
 
-/// Show for each image of an environment which commit brought its present digest, when, and by whom
+/// Show who last changed each image's digest, when, and in which commit
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder blame research/geospatial
@@ -25,16 +25,16 @@ use crate::{
 pub struct Blame {
     /// The environment: `tenant/name`.
     environment: EnvironmentId,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: AnswerFormat,
     #[command(flatten)]
     source: SourceOptions,
-    /// How the answer is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: AnswerFormat,
 }
 
 impl Blame {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let (repository, _cache) = audit::repository(self.source)?;
+        let (repository, _cache) = audit::repository(&self.source)?;
         write(printer, &blame(&repository, self.environment).await?, self.output);
         Ok(Exit::Success)
     }
@@ -68,7 +68,7 @@ fn csv_row(row: &BlameRow) -> Vec<String> {
 }
 
 fn text_row(row: &BlameRow) -> Vec<String> {
-    let unknown = || ["-".to_owned(), "before the history that is here".to_owned(), "-".to_owned()];
+    let unknown = || ["-".to_owned(), "before the start of this (shallow) history".to_owned(), "-".to_owned()];
     let commit = row.since.as_ref().map_or_else(unknown, |since| {
         [since.short().to_owned(), audit::local_time(since.time), audit::author(since).into_owned()]
     });

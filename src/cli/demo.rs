@@ -1,11 +1,11 @@
-//! `larder demo`: the main job from start to finish on this machine, without a cluster or a network.
+//! `larder demo`: the full workflow on this machine, without a cluster or a network.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::{CliError, Exit, Printer, history, plan, run, session};
+use super::{CliError, Exit, Printer, history, run, session};
 use crate::{
     config::SourceOptions,
     controller::Controller,
@@ -14,7 +14,8 @@ use crate::{
     model::{
         batch::succeeded,
         failure::{Category, Problem},
-        plan::Action,
+        manifest::Kind,
+        plan::{Action, Change},
         snapshot::{Entry, Snapshot},
     },
     pipeline::{LockMode, Options, Pass, World},
@@ -26,45 +27,48 @@ mod repository;
 
 use registry::DemoRegistry;
 
-/// Tell the whole story here and now: a bare repository, a registry, locks, diffs, history
+/// Run a self-contained demo: bare repository, registry, lock, diff, history
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder demo
-  larder demo --directory /tmp/larder     where it leaves what it made, to look at
+  larder demo --directory /tmp/larder
 
-It makes a bare Git repository from the example, serves a small image registry on 127.0.0.1, and renders into a directory.")]
+It creates a bare Git repository from the example, serves a small image registry on 127.0.0.1, and
+renders into a directory. Repository and manifests are kept for inspection.")]
 pub struct Demo {
-    /// Where it leaves what it made; by default a new directory among the temporary ones. It must not exist yet.
-    #[arg(long, value_name = "DIR")]
-    folder: Option<PathBuf>,
+    /// Directory to create for the results; by default a new temporary directory.
+    #[arg(long, value_name = "DIR", alias = "folder")]
+    directory: Option<PathBuf>,
 }
 
 impl Demo {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let folder =
-            self.folder.unwrap_or_else(|| std::env::temp_dir().join(format!("larder-demo-{}", fastrand::u32(..))));
-        if folder.exists() {
-            return Err(Problem::new(Category::Io, format!("{} exists already", folder.display()))
-                .hint("name a directory that does not exist yet with --directory")
+        // The errors belong to the story, wherever it is redirected to.
+        printer.merge();
+        let directory =
+            self.directory.unwrap_or_else(|| std::env::temp_dir().join(format!("larder-demo-{}", fastrand::u32(..))));
+        if directory.exists() {
+            return Err(Problem::new(Category::Io, format!("{} already exists", directory.display()))
+                .hint("choose a new directory with --directory")
                 .into());
         }
-        let mut story = Story::begin(folder).await?;
+        let mut story = Story::begin(directory).await?;
         story.tell(printer).await
     }
 }
 
 /// The world of the demonstration.
 struct Story {
-    folder: PathBuf,
+    directory: PathBuf,
     source: SourceOptions,
     registry: DemoRegistry,
-    /// An image that moves: the file it is in, its repository and its tag.
+    /// The tag that moves: the file it is in, its repository and its name.
     moving: (String, String, String),
 }
 
 impl Story {
-    /// Makes the repository, and a registry with an image for each reference in it.
-    async fn begin(folder: PathBuf) -> Result<Self, CliError> {
+    /// Creates the repository, and a registry with an image for each reference in it.
+    async fn begin(directory: PathBuf) -> Result<Self, CliError> {
         let registry = DemoRegistry::default();
         let address =
             registry.serve().await.map_err(|error| CliError::io("no port for the demonstration's registry", &error))?;
@@ -90,56 +94,59 @@ impl Story {
         if let Some(settings) = files.get_mut("larder.yaml") {
             settings.extend_from_slice(mirrors.as_bytes());
         }
-        let bare = folder.join("environments.git");
-        std::fs::create_dir_all(&bare).map_err(|error| CliError::io(folder.display(), &error))?;
+        let bare = directory.join("environments.git");
+        std::fs::create_dir_all(&bare).map_err(|error| CliError::io(directory.display(), &error))?;
         repository::commit(&bare, &files.into_iter().map(|(path, bytes)| (path, Some(bytes))).collect(), "Begin")?;
         let source = SourceOptions::of_local(&bare);
-        Ok(Self { folder, source, registry, moving })
+        Ok(Self { directory, source, registry, moving })
     }
 
     async fn tell(&mut self, printer: &mut Printer) -> Result<Exit, CliError> {
         let (path, repository, tag) = self.moving.clone();
-        printer.line(&format!(
-            "A bare Git repository is at {}/environments.git,\nan image registry listens on 127.0.0.1, and manifests go to {}/manifests.",
-            self.folder.display(),
-            self.folder.display()
-        ));
+        let directory = self.directory.display().to_string();
+        printer.line(&format!("Repository: {directory}/environments.git, manifests: {directory}/manifests,"));
+        printer.line("image registry: 127.0.0.1. No cluster and no network are used.");
 
-        heading(printer, "1. The first pass: references become digests, digests a commit, the commit manifests");
+        heading(printer, "1. First pass: resolve tags to digests, commit the lock, apply the manifests");
         let pass = self.pass().await?;
-        moves(printer, &pass);
-        if let Some(change) = pass.plan.changes.iter().rfind(|change| change.action == Action::Create) {
-            printer.line(&format!("\nThe diff of one of {} new objects:", pass.applied.count(Action::Create)));
-            printer.diff(&change.diff);
-        }
         printer.line(&run::summary(&pass));
+        updates(printer, &pass);
 
-        heading(printer, "2. Nothing has changed: the second pass writes nothing");
+        heading(printer, "2. Second pass: nothing has changed, so nothing is written");
         let pass = self.pass().await?;
         printer.line(&run::summary(&pass));
 
         heading(printer, &format!("3. Someone pushes another image to {repository}:{tag}"));
         self.registry.push(&repository, &tag, "2");
         let pass = self.pass().await?;
-        moves(printer, &pass);
-        plan::print_changes(printer, &pass.plan.changes);
+        printer.line(&run::summary(&pass));
+        updates(printer, &pass);
+        if let Some(puller) =
+            pass.plan.changes.iter().find(|change| change.id.kind == Kind::DaemonSet && is_written(change))
+        {
+            printer.line(&format!("{}:", puller.id));
+            printer.diff(&differing_lines(&puller.diff));
+        }
 
-        heading(printer, &format!("4. A commit breaks {path}; the image beside it moves all the same"));
+        heading(printer, &format!("4. A commit breaks {path} and adds an environment: only the broken one waits"));
         let broken = b"apiVersion: larder.dev/v1alpha1\nkind: Environment\nspec:\n  imags:\n    - name: notebook\n";
         let added = self.added_environment();
         let changes = BTreeMap::from([(path, Some(broken.to_vec())), added]);
-        repository::commit(&self.folder.join("environments.git"), &changes, "Add an environment, break another")?;
+        repository::commit(&self.directory.join("environments.git"), &changes, "Add an environment, break another")?;
         let pass = self.pass().await?;
-        moves(printer, &pass);
-        run::print_status(printer, &pass.status);
         printer.line(&run::summary(&pass));
+        pass.lock.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
+        run::print_status(printer, &pass.status);
 
         heading(printer, "5. The history, from Git alone");
         history::print(printer, &self.source, 100).await?;
 
         printer.line(&format!(
-            "\nAll of this is real and still there:\n  git -C {0}/environments.git log -p -- lock/\n  ls -R {0}/manifests\n  larder history --repo {0}/environments.git",
-            self.folder.display()
+            "\nEverything is kept in {directory} (remove it with `rm -r {directory}`):\n  \
+             git -C {directory}/environments.git log -p -- lock/\n  \
+             larder history --repo {directory}/environments.git\n\
+             Next: `larder init image-envs` scaffolds a repository of your own;\n\
+             `larder import zero-to-jupyterhub values.yaml --into image-envs` starts from your hub's values."
         ));
         Ok(Exit::Success)
     }
@@ -158,7 +165,7 @@ impl Story {
         let (repository, _cache) = session::repository(&self.source)?;
         let world = World {
             repository,
-            cluster: AnyTarget::Directory(Directory::new(self.folder.join("manifests"), "default".to_owned())),
+            cluster: AnyTarget::Directory(Directory::new(self.directory.join("manifests"), "default".to_owned())),
             credentials: StoredCredentials::new(None, None)?,
             forge: None,
             options: Options {
@@ -174,11 +181,21 @@ impl Story {
     }
 }
 
-fn heading(printer: &mut Printer, text: &str) {
-    printer.line(&format!("\n== {text}\n"));
+fn is_written(change: &Change) -> bool {
+    matches!(change.action, Action::Create | Action::Configure)
 }
 
-fn moves(printer: &mut Printer, pass: &Pass) {
+/// A diff without its head and context.
+fn differing_lines(diff: &str) -> String {
+    let body = diff.lines().skip_while(|line| !line.starts_with("@@"));
+    body.filter(|line| line.starts_with(['-', '+'])).map(|line| format!("{line}\n")).collect()
+}
+
+fn heading(printer: &mut Printer, text: &str) {
+    printer.line(&format!("\n== {text}"));
+}
+
+fn updates(printer: &mut Printer, pass: &Pass) {
     for moved in &pass.lock.moves {
         printer.line(&lock::describe(moved));
     }

@@ -13,12 +13,13 @@ use crate::{
     model::{
         failure::{Category, Problem},
         history::Difference,
+        name::Name,
     },
     pipeline::audit::{Moment, diff},
     stages::lock,
 };
 
-/// Show which images moved in the lock between two commits or times
+/// Show which locked digests changed between two commits or times
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder diff HEAD~10                        from there to the newest commit
@@ -26,17 +27,20 @@ use crate::{
   larder diff 2026-11-01 2026-11-30          from the end of one day to the end of another
   larder diff v1.1 v1.2 --repo URL --output csv")]
 pub struct Diff {
-    /// The commit or time that is compared from; or two of them, as `A..B`.
+    /// The commit or time to compare from, or both as `A..B`.
     #[arg(value_name = "REV|TIME")]
     from: Range,
-    /// The commit or time that is compared to; by default the newest commit.
+    /// The commit or time to compare to; by default the newest commit.
     #[arg(value_name = "REV|TIME", value_parser = parse_moment)]
     to: Option<Moment>,
+    /// Only environments of this tenant.
+    #[arg(short = 'n', long, value_name = "NAME")]
+    tenant: Option<Name>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: AnswerFormat,
     #[command(flatten)]
     source: SourceOptions,
-    /// How the difference is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: AnswerFormat,
 }
 
 impl Diff {
@@ -48,8 +52,10 @@ impl Diff {
             return Err(usage("`A..B` is two revisions, and a third one is given", "write `A..B` or `A B`"));
         }
         let to = to.or(self.to).unwrap_or_else(Moment::newest);
-        let (repository, _cache) = audit::repository(self.source)?;
-        write(printer, &diff(&repository, from, to).await?, self.output);
+        let (repository, _cache) = audit::repository(&self.source)?;
+        let mut difference = diff(&repository, from, to).await?;
+        difference.moves.retain(|moved| self.tenant.as_ref().is_none_or(|tenant| moved.environment.tenant == *tenant));
+        write(printer, &difference, self.output);
         Ok(Exit::Success)
     }
 }
@@ -73,7 +79,7 @@ fn write(printer: &mut Printer, difference: &Difference, output: AnswerFormat) {
             let (from, to) = (&difference.from, &difference.to);
             printer.note(&format!("from {}\nto   {}", commit_line(from), commit_line(to)));
             if difference.moves.is_empty() {
-                printer.note("nothing moved");
+                printer.note("no changes");
             }
         }
     }

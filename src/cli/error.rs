@@ -1,4 +1,4 @@
-//! What a verb ends with when it cannot do its work.
+//! Why a command could not do its work.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::{
     pipeline::RunError,
 };
 
-/// Why a verb could not do its work: one or more problems, with hints.
+/// Why a command could not do its work: one or more problems, with hints.
 #[derive(Debug)]
 pub struct CliError(pub Failure);
 

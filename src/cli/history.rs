@@ -22,49 +22,50 @@ use crate::{
     stages::lock,
 };
 
-/// Show from Git what moved, when, in which commit
+/// Show the history of image changes (from Git)
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder history                                  the repository you are in
+  larder history                                  the current repository
   larder history research/geospatial              one environment
   larder history --image notebook --since 2026-11-01 --until 2026-11-30
   larder history --author ada@ --since '2 weeks ago'
   larder history --repo URL --limit 20            the newest 20 lock commits of a repository
-  larder history --limit 0 --output csv           all of it, a line for each image that moved
+  larder history --limit 0 --output csv           everything, one row per changed image
 
-A TIME is a date (--since: its first second, --until: its last), a date and a time of the day
-(2026-11-30T14:00), RFC 3339, `yesterday`, or `2 days ago`. It is compared with the committer's time.")]
+A TIME is a date (--since: its first second, --until: its last), a date and time
+(2026-11-30T14:00), RFC 3339, `yesterday`, or `2 days ago`. It is compared with the committer's
+time.")]
 pub struct History {
     /// Only this environment: `tenant/name`.
     environment: Option<EnvironmentId>,
     /// Only images with this name.
     #[arg(long, value_name = "NAME")]
     image: Option<Name>,
-    /// Only what was committed at this time or later.
+    /// Only commits made at this time or later.
     #[arg(long, value_name = "TIME", value_parser = parse_since, allow_hyphen_values = true)]
     since: Option<i64>,
-    /// Only what was committed at this time or earlier.
+    /// Only commits made at this time or earlier.
     #[arg(long, value_name = "TIME", value_parser = parse_until, allow_hyphen_values = true)]
     until: Option<i64>,
-    /// Only commits whose author, `Name <address>`, has this in it; capitals or not.
+    /// Only commits whose author, `Name <address>`, contains this text (case-insensitive).
     #[arg(long, value_name = "TEXT")]
     author: Option<String>,
-    /// At most so many commits, newest first; 0: all.
+    /// Maximum number of commits to show, newest first (0 = unlimited).
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     limit: usize,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: AnswerFormat,
     #[command(flatten)]
     source: SourceOptions,
-    /// How the history is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: AnswerFormat,
 }
 
 impl History {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let (repository, _cache) = audit::repository(self.source)?;
+        let (repository, _cache) = audit::repository(&self.source)?;
         let nothing = self.environment.as_ref().map_or_else(
-            || "nothing was locked, as far as that is asked for".to_owned(),
-            |id| format!("no commit has changed {}, as far as that is asked for", id.lock_path()),
+            || "no image changes match these filters".to_owned(),
+            |id| format!("no commit has changed {} (matching these filters)", id.lock_path()),
         );
         let query = HistoryQuery {
             environment: self.environment,

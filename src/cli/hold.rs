@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{CliError, Exit, Printer, output::table, revisions::parse_moment, session};
 use crate::{
-    config::{OutputFormat, SourceOptions},
+    config::{CommitOptions, OutputFormat, SourceOptions},
     io::git,
     model::{
         batch::succeeded,
@@ -22,18 +22,19 @@ use crate::{
     stages::{lock, lockfile::diff},
 };
 
-/// Keep images of an environment at what is locked, whatever their registries say; or list what is held
+/// Pin an environment's images at their locked digests until released; or list what is held
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder hold                                                       list all holds
   larder hold research/geospatial notebook --reason 'exam on Friday' --until 2026-12-04
   larder hold research/geospatial --reason 'CVE review' --repo URL  all of its images
 
-With --until, the image follows its tag again after that day (UTC); without it, until `larder release`.
+With --until, the image follows its tag again after that day (UTC), otherwise after
+`larder release`.
 
-The commit is made in your name: that of your Git configuration, or --author-name and --author-email. It is signed
-with --signing-key-file, or with the SSH key that Git signs your commits with. Without --repo it is made in the
-clone that you are in, and `git push` publishes it.")]
+The commit's author is that of your Git configuration, or --author-name and --author-email. It is
+signed with --signing-key-file, or with the SSH key that Git signs your commits with. Without
+--repo it is created in the current clone, and `git push` publishes it.")]
 pub struct Hold {
     /// The environment: `tenant/name`. Without one, the holds of all environments are listed.
     #[arg(requires = "reason")]
@@ -41,7 +42,7 @@ pub struct Hold {
     /// Its images; by default all that are locked.
     #[arg(value_name = "IMAGE")]
     images: Vec<Name>,
-    /// Why; it is recorded in the lockfile, the commit and the status.
+    /// Reason, recorded in the lockfile, commit message and status.
     #[arg(long, value_name = "TEXT", value_parser = parse_reason, requires = "environment")]
     reason: Option<String>,
     #[command(flatten)]
@@ -58,13 +59,13 @@ struct Until {
     until: Option<Date>,
 }
 
-/// Let held images of an environment move again
+/// Release held images so that they follow their tags again
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder release research/geospatial notebook
   larder release research/geospatial --repo URL        all of its images
 
-The next pass moves them to what their registries say. Deleting the line `hold` in the lockfile does the same.")]
+The next pass resolves their tags again. Deleting the line `hold` in the lockfile does the same.")]
 pub struct Release {
     #[command(flatten)]
     images: Images,
@@ -72,22 +73,22 @@ pub struct Release {
     how: How,
 }
 
-/// Take images of an environment back to what was locked at a time or in a commit, and hold them there
+/// Roll images back to a past commit or point in time, and hold them there
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder rollback research/geospatial notebook --to HEAD~1
   larder rollback research/geospatial --to yesterday --reason 'kernels die'     all of its images
   larder rollback research/geospatial --to 2026-11-30T14:00 --dry-run
 
-The reference comes back, too: an image whose tag was changed since stays at the previous tag until it is
-released. Nodes get what was locked then; environment files stay as they are.")]
+The reference is rolled back, too: an image whose tag was changed since stays at the previous tag
+until it is released. Environment files are not changed.")]
 pub struct Rollback {
     #[command(flatten)]
     images: Images,
-    /// When, or in which commit.
+    /// A commit, tag, branch or time.
     #[arg(long, value_name = "TIME|REV", value_parser = parse_moment)]
     to: Moment,
-    /// Why; by default that it was rolled back, and to which commit.
+    /// Reason; by default that it was rolled back, and to which commit.
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: Option<String>,
     #[command(flatten)]
@@ -109,14 +110,16 @@ struct Images {
 /// Where it is done, and what is printed.
 #[derive(Debug, Args)]
 struct How {
-    /// Say what would be committed and commit nothing.
+    /// Show what would be committed without committing.
     #[arg(long)]
     dry_run: bool,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: OutputFormat,
     #[command(flatten)]
     source: SourceOptions,
-    /// How what is done is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: OutputFormat,
+    #[command(flatten)]
+    commits: CommitOptions,
 }
 
 /// The longest reason, in characters: it stands in the lockfile, the commit, the status and in logs.
@@ -125,7 +128,7 @@ const LONGEST_REASON: usize = 500;
 fn parse_reason(text: &str) -> Result<String, String> {
     let text = text.trim();
     match text.chars().count() {
-        0 => Err("say why: anyone who finds the hold later wants to know".to_owned()),
+        0 => Err("give a reason: anyone who finds the hold later needs it".to_owned()),
         length if length > LONGEST_REASON => {
             Err(format!("at most {LONGEST_REASON} characters are kept, and these are {length}"))
         }
@@ -223,9 +226,9 @@ async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Res
     let is_here = how.source.repo.is_none();
     let mode = if how.dry_run { Mode::DryRun } else { Mode::Commit };
     let folder = session::current_folder()?;
-    let source = if how.dry_run { how.source } else { how.source.as_person(&folder)? };
-    let is_unsigned = !source.signs() && git::signing(&folder) == git::Signing::Otherwise;
-    let (repository, _cache) = session::repository_of_person(&source)?;
+    let commits = if how.dry_run { how.commits } else { how.commits.as_person(&folder)? };
+    let is_unsigned = commits.signing_key_file.is_none() && git::signing(&folder) == git::Signing::Otherwise;
+    let (repository, _cache) = session::repository_of_person(&how.source, &commits)?;
     let order = Order { environment: images.environment, images: images.images, wish, mode };
     let Done { commit, change } = carry_out(&repository, &order).await?;
     match how.output {
@@ -237,9 +240,11 @@ async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Res
             change.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
             change.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
             match &commit {
-                Some(commit) if is_here => printer.line(&format!("commit {commit}; `git push` publishes it")),
+                Some(commit) if is_here => {
+                    printer.line(&format!("created commit {commit}; run `git push` to publish it"))
+                }
                 Some(commit) => printer.line(&format!("commit {commit}")),
-                None if change.files.is_empty() => printer.line("nothing to do: that is how it is already"),
+                None if change.files.is_empty() => printer.line("nothing to do: already up to date"),
                 None => printer.line("nothing was committed (--dry-run)"),
             }
         }

@@ -18,6 +18,7 @@ use crate::{
         failure::{Category, Problem},
         name::{DEFAULT_TENANT, Name},
         settings::Settings,
+        text::plural,
     },
     stages::{
         import::{Format, Imported, Input, Line, import},
@@ -25,37 +26,38 @@ use crate::{
     },
 };
 
-/// Make environments of what another image puller is told
+/// Import environments from another tool's image-puller configuration
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   helm get values hub | larder import zero-to-jupyterhub - --into environments --tenant research
   larder import image-cache caches.yaml --into environments
   larder import image-pull-job jobs/*.yaml --into environments
 
-It says what became what, and what was left out and why. Files that are there already with other
-content are left alone. Importing twice changes nothing.
+It reports what was imported, and what was skipped and why. Existing files whose content differs
+are not overwritten. Importing twice changes nothing.
 
-Exit code 0: all could be read. 1: a file could not be read, or is there with other content.")]
+Exit code 0: done. 1: a file could not be read, or exists with different content.")]
 pub struct Import {
     /// What the files are: zero-to-jupyterhub, jupyter-image-puller, submarine-environment, image-cache (kube-fledged),
     /// image-pull-job (OpenKruise), image-puller (Che) or tljh-repo2docker.
     #[arg(value_name = "FROM")]
     format: Format,
-    /// The files; `-` is standard input. Each stands for itself: merge the values of one hub first.
+    /// The files; `-` is standard input. Each file is imported on its own: merge a hub's values files first (`helm get
+    /// values`).
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// The tenant that gets the environments.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_TENANT)]
     tenant: Name,
-    /// The environment repository's directory. The pools and the tenant's limits of its larder.yaml are used; without one,
-    /// a small one is made.
+    /// The environment repository's directory. The pools and the tenant's limits in its larder.yaml are used; without
+    /// one, a minimal one is created.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
-    /// Overwrite files that are there with other content.
+    /// Overwrite existing files whose content differs.
     #[arg(long)]
     force: bool,
-    /// How results are printed.
-    #[arg(long, value_enum, default_value_t)]
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
 
@@ -96,9 +98,12 @@ impl Import {
             let state = self.write(path, text)?;
             if state == State::Refused {
                 errors.push(
-                    Problem::new(Category::Io, "the file is there already with other content, so it was left alone")
-                        .in_file(path)
-                        .hint("rename or remove it and import again, or overwrite it with --force"),
+                    Problem::new(
+                        Category::Io,
+                        "the file already exists with different content and was not overwritten",
+                    )
+                    .in_file(path)
+                    .hint("rename or remove it and import again, or overwrite it with --force"),
                 );
             }
             files.push(Written { path: path.clone(), state });
@@ -155,7 +160,7 @@ impl Import {
 
     fn print(&self, printer: &mut Printer, imported: &Imported, results: &Results<'_>, settings: Option<&Settings>) {
         for line in &imported.report {
-            let became = line.to.as_ref().map_or_else(|| "left out".to_owned(), |to| format!("→ {to}"));
+            let became = line.to.as_ref().map_or_else(|| "skipped".to_owned(), |to| format!("→ {to}"));
             printer.line(&format!("{} {became}", line.from));
             if !line.note.is_empty() {
                 printer.line(&format!("    {}", line.note));
@@ -163,34 +168,30 @@ impl Import {
         }
         for written in &results.files {
             let word = match written.state {
-                State::Made => "made",
-                State::Changed => "overwrote",
+                State::Made => "created",
+                State::Changed => "overwritten",
                 State::Unchanged => "unchanged",
-                State::Refused => "left alone",
+                State::Refused => "skipped",
             };
             printer.line(&format!("{word} {}", written.path));
         }
         results.errors.iter().for_each(|problem| printer.problem(problem));
         let left_out = imported.report.iter().filter(|line| line.to.is_none()).count();
         let environments = imported.files.len();
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        printer.line(&format!(
-            "{environments} environment{}, {left_out} place{} left out",
-            plural(environments),
-            plural(left_out)
-        ));
+        let skipped = if left_out == 1 { "1 entry".to_owned() } else { format!("{left_out} entries") };
+        printer.line(&format!("{}, {skipped} skipped", plural(environments, "environment")));
         if imported.files.is_empty() {
             return;
         }
         let tenant = &self.tenant;
         match settings {
             None => printer.note(&format!(
-                "The larder.yaml that was made puts the tenant {tenant} into a namespace of its name: change it to the one that users' servers run in."
+                "The new larder.yaml puts the tenant {tenant} into a namespace of the same name: change it to the one that users' servers run in."
             )),
             Some(settings) if !settings.tenants.contains_key(tenant) => {
                 printer.note(&format!("Add to larder.yaml under spec.tenants: `{tenant}: {{namespace: …}}`."));
             }
-            Some(_) => printer.note("Next: look at the files, `larder validate`, `larder lock`, commit."),
+            Some(_) => printer.note("Next: review the files, `larder validate`, `larder lock`, commit."),
         }
     }
 }

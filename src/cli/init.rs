@@ -10,13 +10,13 @@ use crate::{
     model::failure::{Category, Problem},
 };
 
-/// Make the files of a new environment repository, to look at and change
+/// Scaffold a new environment repository with examples
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder init environments && cd environments && git init && larder validate
   larder init --empty environments")]
 pub struct Init {
-    /// The directory; it may exist, but none of the files may.
+    /// Directory to create; may already exist, but existing files are never overwritten.
     #[arg(default_value = ".")]
     folder: PathBuf,
     /// Write only `larder.yaml` and the schemas for editors, without the example's environments.
@@ -32,8 +32,8 @@ impl Init {
         };
         if let Some((path, _)) = files.iter().find(|(path, _)| self.folder.join(path).exists()) {
             let path = self.folder.join(path);
-            return Err(Problem::new(Category::Io, format!("{} exists already", path.display()))
-                .hint("give another directory, or remove it; nothing was written")
+            return Err(Problem::new(Category::Io, format!("{} already exists", path.display()))
+                .hint("choose another directory, or remove the file; nothing was written")
                 .into());
         }
         for (path, bytes) in files {
@@ -42,9 +42,9 @@ impl Init {
                 fs::create_dir_all(parent).map_err(|error| CliError::io(parent.display(), &error))?;
             }
             fs::write(&path, bytes).map_err(|error| CliError::io(path.display(), &error))?;
-            printer.line(&format!("made {}", path.display()));
+            printer.line(&format!("created {}", path.display()));
         }
-        printer.note("Next: change them, `larder validate`, `larder lock`, commit, and `larder run --repo URL`.");
+        printer.note("Next: edit the files, `larder validate`, `larder lock`, commit, and `larder run --repo URL`.");
         Ok(Exit::Success)
     }
 }

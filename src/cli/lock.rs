@@ -21,6 +21,7 @@ use crate::{
         name::EnvironmentId,
         resolution::{self, Resolution},
         snapshot::Snapshot,
+        text::plural,
     },
     pipeline::{ask_past, find_renames, today},
     stages::{
@@ -35,41 +36,41 @@ use crate::{
     },
 };
 
-/// Resolve references at their registries and write the directory's lockfiles
+/// Resolve tags to digests and update the lockfiles
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder lock                  resolve everything and write lock/
-  larder lock --missing        resolve only what is not locked yet
-  larder lock --check          say what would move, write nothing
-  larder lock --check --changed-from origin/main   the same for what a branch changes, as a required check
-  larder lock --accept-earlier go back to previous digests, too, where registries say so
+  larder lock --missing        resolve only what is not locked
+  larder lock --check          show what would change without writing
+  larder lock --check --changed-from origin/main   only what a branch changes; a required check
+  larder lock --accept-earlier accept tags that moved back, too
 
-Pull secrets are read from the cluster when there is a kubeconfig; otherwise --registry-config serves.
-Exit code 0: done. 1: something could not be resolved. 2: with --check, something would move.")]
+Pull secrets are read from the cluster if there is a kubeconfig, otherwise from --registry-config.
+Exit code 0: done. 1: something could not be resolved. 2: with --check, there are changes.")]
 pub struct Lock {
-    /// Say what would move and write nothing.
-    #[arg(long)]
+    /// Show what would change without writing.
+    #[arg(long, visible_alias = "dry-run")]
     check: bool,
     /// Check only environments that differ from this revision: by their file, their lockfile or how their images are
-    /// asked for.
+    /// requested.
     #[arg(long, value_name = "REV", requires = "check")]
     changed_from: Option<String>,
-    /// Resolve only images that have no lock entry, or another reference in it.
+    /// Resolve only images without a lock entry for their reference.
     #[arg(long)]
     missing: bool,
-    /// Take answers that go back to a digest that the image had before. Without it they are named, and what is locked
-    /// stays: a controller takes them when they are given again after a refresh.
+    /// Accept a tag moving back to a digest it had before. By default this is reported and the current lock is kept; the
+    /// controller accepts it when the registry gives the same answer after a refresh.
     #[arg(long)]
     accept_earlier: bool,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: OutputFormat,
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
     target: TargetOptions,
     #[command(flatten)]
     registry: RegistryOptions,
-    /// How the moves are printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: OutputFormat,
 }
 
 #[derive(Serialize)]
@@ -133,8 +134,9 @@ impl Lock {
                 change.renames.iter().for_each(|rename| printer.line(&lock::describe_rename(rename)));
                 change.moves.iter().for_each(|moved| printer.line(&lock::describe(moved)));
                 change.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
-                let verb = if self.check { "would be written" } else { "written" };
-                printer.line(&format!("{} images move, {} lockfiles {verb}", change.moves.len(), change.files.len()));
+                let (images, files) = (plural(change.moves.len(), "image"), plural(change.files.len(), "lockfile"));
+                let mood = if self.check { "would be " } else { "" };
+                printer.line(&format!("{images} {mood}updated, {files} {mood}written"));
             }
         }
         Ok(if exit == Exit::Success && self.check && !change.files.is_empty() { Exit::Changes } else { exit })
@@ -225,7 +227,7 @@ fn write(root: &Path, change: &LockChange) -> Result<(), CliError> {
 /// As `run` says it of a commit: a link of a person is neither replaced nor followed to what is elsewhere.
 fn refuse(link: &Path) -> Problem {
     let message = format!("{} is a symbolic link, so nothing can be written there or below it", link.display());
-    Problem::new(Category::Io, message).hint("only regular files and directories can be there")
+    Problem::new(Category::Io, message).hint("only regular files and directories are allowed there")
 }
 
 /// A temporary file is for its owner alone; a lockfile is as readable as any other file of a repository.

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Writes what a verb has to say.
+/// Writes a command's output.
 pub struct Printer {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
@@ -38,6 +38,12 @@ impl Printer {
             color_err: wanted && io::stderr().is_terminal(),
             lost: None,
         }
+    }
+
+    /// Sends everything to standard output: for a story that is data as a whole.
+    pub fn merge(&mut self) {
+        self.err = Box::new(io::stdout());
+        self.color_err = self.color_out;
     }
 
     /// Data, as it is.
@@ -105,7 +111,7 @@ impl Printer {
         self.text(&colored);
     }
 
-    /// A line for people, beside the data.
+    /// A human-readable line in addition to the data.
     pub fn note(&mut self, line: &str) {
         let _ = writeln!(self.err, "{line}");
     }
@@ -140,16 +146,16 @@ impl Printer {
         }
     }
 
-    /// Why a verb ended.
+    /// Why a command failed.
     pub fn error(&mut self, error: &CliError) {
         self.failure(&error.0);
     }
 }
 
-/// That standard output does not take what a verb has to say.
+/// That standard output cannot be written.
 pub fn cannot_print(error: &io::Error) -> CliError {
     Problem::new(Category::Io, format!("standard output cannot be written: {error}"))
-        .hint("what has been printed is not complete; check what it leads to, such as a full disk")
+        .hint("the output is incomplete; check where it is redirected to, for example for a full disk")
         .into()
 }
 
@@ -195,7 +201,7 @@ mod tests {
             let (out, err) = (Box::new(Closed(kind)), Box::new(Closed(kind)));
             let mut printer = Printer { out, err, color_out: false, color_err: false, lost: None };
             printer.line("data");
-            printer.note("beside it");
+            printer.note("note");
             assert_eq!(printer.finish().is_ok(), expected, "{kind}");
         }
     }

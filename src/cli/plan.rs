@@ -26,30 +26,31 @@ use crate::{
 /// Show what `apply` would change, or what changes between two revisions
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder plan                                the directory you are in against the cluster
+  larder plan                                the current directory against the cluster
   larder plan --repo URL --branch next       a branch, before it is merged
   larder plan --target dir:manifests         against a directory of manifests
-  larder plan --from main                    what your uncommitted files change; needs no cluster and no registry
-  larder plan --from main --resolve          the same with digests and sizes; a tag that does not exist fails it
+  larder plan --from main                    your uncommitted changes; needs no cluster
+  larder plan --from main --resolve          with digests and sizes; a missing tag fails
   larder plan --from main --to HEAD --output markdown
-  larder plan --from BASE --to HEAD --comment --pull-request 7 --forge gitea \\
-    --forge-url https://git.example.com --forge-repo team/environments --forge-token-file token
+  larder plan --from BASE --to HEAD --comment --pull-request 7 \\
+    --forge gitea --forge-url https://git.example.com \\
+    --forge-repo team/environments --forge-token-file token
 
-Exit code 0: nothing to do. 2: there are changes. 1: something failed, or is wrong in the change.")]
+Exit code 0: nothing to do. 2: there are changes. 1: something failed or is invalid.")]
 pub struct Plan {
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: PlanFormat,
+    #[command(flatten)]
+    revisions: Revisions,
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
     target: TargetOptions,
     #[command(flatten)]
-    revisions: Revisions,
-    #[command(flatten)]
     registry: RegistryOptions,
     #[command(flatten)]
     forge: ForgeOptions,
-    /// How the plan is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: PlanFormat,
 }
 
 /// Two revisions, and where what changes between them is told.
@@ -59,17 +60,17 @@ struct Revisions {
     /// Compare this revision of the repository with --to.
     #[arg(long, value_name = "REV")]
     from: Option<String>,
-    /// The later revision; by default the files of the directory, or the branch of --repo.
+    /// The later revision; by default the files of the current directory, or the branch of --repo.
     #[arg(long, value_name = "REV", requires = "from")]
     to: Option<String>,
-    /// Ask the registries for the references that the change brings, and for no others: the plan then has their digests,
-    /// sizes and objects, and fails when one cannot be resolved.
+    /// Resolve the references that the change touches, so that the plan shows digests, sizes and objects. It fails if one
+    /// cannot be resolved.
     #[arg(long, requires = "from")]
     resolve: bool,
-    /// Whom to ask beside the two revisions: `server` adds node counts and the cluster's own dry run.
+    /// Additional source: `server` adds node counts and a server-side dry run.
     #[arg(long, value_enum, value_name = "MODE", default_value_t, requires = "from")]
     dry_run: DryRun,
-    /// Post the plan as a comment on --pull-request, or update the one that is there.
+    /// Post the plan as a comment on --pull-request, or update the existing one.
     #[arg(long, requires = "from", requires = "pull_request", requires = "forge")]
     comment: bool,
     /// The pull request's number.
@@ -77,23 +78,23 @@ struct Revisions {
     pull_request: Option<u64>,
 }
 
-/// Whom to ask.
+/// Additional source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum DryRun {
-    /// Nobody.
+    /// Compare the two revisions only.
     #[default]
     None,
-    /// The API server.
+    /// Node counts and a dry run of the API server.
     Server,
 }
 
 /// How a plan is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum PlanFormat {
-    /// For people.
+    /// Human-readable.
     #[default]
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
     /// For a pull request; with --from.
     Markdown,
@@ -109,7 +110,7 @@ impl Plan {
             PlanFormat::Json => OutputFormat::Json,
             PlanFormat::Markdown => {
                 let problem = Problem::new(Category::Git, "--output markdown compares two revisions");
-                return Err(problem.hint("say from which one with --from, for example --from main").into());
+                return Err(problem.hint("give the earlier one with --from, for example --from main").into());
             }
         };
         let source = session::source(&self.source).await?;

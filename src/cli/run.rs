@@ -10,37 +10,64 @@ use tokio_util::sync::CancellationToken;
 use super::{CliError, Exit, Printer, plan, session};
 use crate::{
     config::{
-        ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, TargetOptions, WebhookOptions, parse_duration,
+        CommitOptions, ForgeOptions, OutputFormat, RegistryOptions, SourceOptions, TargetOptions, WebhookOptions,
+        parse_duration,
     },
     daemon::{self, Config, Listeners},
+    io::git::Checkout,
     model::{
         failure::{Category, Problem},
         plan::{Action, Outcome},
         requests::Requests,
+        settings,
         status::{Reason, State, Status},
     },
     pipeline::{LockMode, Pass, Step},
     stages::lock,
 };
 
-/// Run passes: resolve, commit the lock, apply, prune, again and again
+/// Run the controller: resolve, commit the lock, apply, prune, in a loop
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder run --repo https://git.example.com/team/environments.git --git-password-file token
-  larder run --repo ssh://git@git.example.com/team/environments.git --ssh-key-file key --known-hosts-file known_hosts
-  larder run --repo . --once --follow                    apply what is committed in the repository you are in
+  larder run --repo ssh://git@git.example.com/team/environments.git \\
+    --ssh-key-file key --known-hosts-file known_hosts
+  larder run --repo . --once --follow                    apply the current repository's HEAD once
   larder run --repo URL --path clusters/eu --follow      apply what another larder locks
   larder run --repo URL --target dir:manifests --once    render for Argo CD or Flux
-  larder run --repo URL --webhook-listen 0.0.0.0:8081 --webhook-secret-file secret     look as soon as something moves
-  larder run --repo URL --lock-mode branch --forge gitea --forge-url https://git.example.com \
-    --forge-repo team/environments --forge-token-file token     propose the lock, tell how commits stand
+  larder run --repo URL --webhook-listen 0.0.0.0:8081 --webhook-secret-file secret
+  larder run --repo URL --lock-mode branch --forge gitea --forge-url https://git.example.com \\
+    --forge-repo team/environments --forge-token-file token
 
-A repository on this machine is watched: commits are acted upon at once, files that are saved and not committed are checked.
-A pass is noted in the ConfigMap larder-status, for `larder status`.
-Exit code of --once: 0 when all went well, 1 when something failed. Everything else still went on.")]
+A repository on this machine is watched: commits are acted upon at once, uncommitted files are
+checked. The result of each pass is stored in the ConfigMap larder-status, for `larder status`.
+Exit code of --once: 0 when everything succeeded, 1 when something failed; the rest was applied.")]
 pub struct Run {
+    /// How lock changes get into the branch; overrides larder.yaml.
+    #[arg(long, value_enum, value_name = "MODE", conflicts_with = "follow")]
+    lock_mode: Option<settings::LockMode>,
+    /// Git poll interval, with ±10% jitter.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
+    interval: Duration,
+    /// Run a single pass and exit.
+    #[arg(long)]
+    once: bool,
+    /// Apply only: never resolve tags or push.
+    #[arg(long)]
+    follow: bool,
+    /// Serve /healthz, /readyz and /metrics on this address, for example 0.0.0.0:8080.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LARDER_LISTEN", conflicts_with = "once")]
+    listen: Option<SocketAddr>,
+    /// Wait indefinitely before this step; for tests of crashes.
+    #[arg(long, value_name = "STEP", hide = true)]
+    halt_before: Option<Step>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t, requires = "once")]
+    output: OutputFormat,
     #[command(flatten)]
     source: SourceOptions,
+    #[command(flatten)]
+    commits: CommitOptions,
     #[command(flatten)]
     target: TargetOptions,
     #[command(flatten)]
@@ -49,36 +76,6 @@ pub struct Run {
     forge: ForgeOptions,
     #[command(flatten)]
     webhooks: WebhookOptions,
-    /// How lock changes get into the branch; by default as larder.yaml says.
-    #[arg(long, value_enum, value_name = "MODE", conflicts_with = "follow")]
-    lock_mode: Option<LockModeOption>,
-    /// Time between two looks at the branch's tip, a tenth more or less.
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
-    interval: Duration,
-    /// Run one pass and end.
-    #[arg(long)]
-    once: bool,
-    /// Apply what is locked; ask no registry and push nothing.
-    #[arg(long)]
-    follow: bool,
-    /// Serve /healthz, /readyz and /metrics here, for example 0.0.0.0:8080.
-    #[arg(long, value_name = "ADDRESS:PORT", env = "LARDER_LISTEN", conflicts_with = "once")]
-    listen: Option<SocketAddr>,
-    /// Wait forever before this step; for tests of crashes.
-    #[arg(long, value_name = "STEP", hide = true)]
-    halt_before: Option<Step>,
-    /// How the pass of --once is printed.
-    #[arg(long, value_enum, default_value_t, requires = "once")]
-    output: OutputFormat,
-}
-
-/// How lock changes get into the branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum LockModeOption {
-    /// They are pushed to the branch itself.
-    Commit,
-    /// They are proposed from a branch of larder's own, by one pull request where --forge names a forge.
-    Branch,
 }
 
 impl Run {
@@ -89,14 +86,11 @@ impl Run {
 
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
         if self.source.repo.is_none() {
-            return Err(Problem::new(
-                Category::Git,
-                "`run` needs a Git repository: nothing reaches a cluster otherwise",
-            )
-            .hint("give one with --repo, for example --repo . for the one that you are in")
-            .into());
+            return Err(Problem::new(Category::Git, "`run` needs a Git repository: it deploys only committed files")
+                .hint("give one with --repo, for example --repo . for the current one")
+                .into());
         }
-        let (repository, _cache) = session::repository(&self.source)?;
+        let (repository, _cache) = session::open(&self.source, &self.commits, Checkout::AsConfigured)?;
         let config = Config {
             repository,
             target: session::target(&self.target).await?,
@@ -106,8 +100,8 @@ impl Run {
             lock_mode: match self.lock_mode {
                 _ if self.follow => LockMode::Follow,
                 None => LockMode::Configured,
-                Some(LockModeOption::Commit) => LockMode::Commit,
-                Some(LockModeOption::Branch) => LockMode::Branch,
+                Some(settings::LockMode::Commit) => LockMode::Commit,
+                Some(settings::LockMode::Branch) => LockMode::Branch,
             },
             interval: self.interval,
             halt_before: self.halt_before,
@@ -183,7 +177,7 @@ pub fn summary(pass: &Pass) -> String {
     )
 }
 
-/// Prints what is not well, environment by environment, and the commit.
+/// Prints each environment that is not applied, and the commit.
 pub fn print_status(printer: &mut Printer, status: &Status) {
     for (id, environment) in status.environments.iter().filter(|(_, part)| part.state() != State::Applied) {
         printer.note(&format!("{id}: {}", environment.state().as_str()));

@@ -8,10 +8,10 @@ use crate::stages::schema::FileKind;
 /// Print the JSON Schema of a kind of file, for editors and other tools
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder schema                                             the kinds there are
+  larder schema                                             list the kinds
   larder schema environment > .larder/schema/environment.json
 
-A file names its schema for editors in its first line, relative to itself:
+The first line of a file names its schema for editors, relative to the file:
   # yaml-language-server: $schema=../../.larder/schema/environment.json")]
 pub struct Schema {
     /// The kind of file; without it, the kinds are listed.

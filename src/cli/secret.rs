@@ -26,39 +26,40 @@ use crate::{
 /// The longest password that is read, in bytes: tokens have a few thousand at most.
 const MAX_PASSWORD: u64 = 64 << 10;
 
-/// Make a Secret with credentials for a registry: print its manifest, or create it in the cluster
+/// Create a Secret with registry credentials: print its manifest, or create it in the cluster
 ///
 /// The password is read from a file or from standard input, never from an argument, and is never written into the
 /// environment repository. Environments name the Secret in `pullSecret`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  pass show quay | larder secret quay-pull --tenant research --server quay.io --username robot --create
-  larder secret quay-pull --namespace research --server quay.io --username robot --password-file token |
-      kubeseal > sealed.yaml
+  pass show quay | larder secret quay-pull --tenant research --create \\
+    --server quay.io --username robot
+  larder secret quay-pull --namespace research --server quay.io --username robot \\
+    --password-file token | kubeseal > sealed.yaml
 
-The manifest that is printed holds the password: hand it on, and commit it nowhere.")]
+The printed manifest contains the password: pipe it to kubectl or a sealing tool; never commit it.")]
 pub struct Secret {
-    /// The Secret's name, as `pullSecret` has it.
+    /// The Secret's name, as in `pullSecret`.
     name: String,
-    /// The tenant whose namespace it goes into, from larder.yaml.
+    /// The tenant whose namespace it is created in, from larder.yaml.
     #[arg(long, required_unless_present = "namespace", conflicts_with = "namespace")]
     tenant: Option<Name>,
-    /// The namespace it goes into.
+    /// The namespace it is created in.
     #[arg(long)]
     namespace: Option<String>,
     /// The registry's host, as in image references: `quay.io`, `registry.example.com:5000`, `docker.io`.
     #[arg(long, value_name = "HOST")]
     server: String,
-    /// The user at the registry.
+    /// User name at the registry.
     #[arg(long, value_name = "NAME")]
     username: String,
-    /// A file with the password; by default it is read from standard input. A line end behind it does not count.
+    /// File containing the password; by default it is read from standard input. A trailing newline is ignored.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// An e-mail address, for registries that want one.
+    /// An e-mail address, for registries that require one.
     #[arg(long, value_name = "ADDRESS")]
     email: Option<String>,
-    /// Create it in the cluster instead of printing it; one that is there is left as it is.
+    /// Create it in the cluster instead of printing it; an existing Secret is left unchanged.
     #[arg(long)]
     create: bool,
     #[command(flatten)]
@@ -77,12 +78,12 @@ impl Secret {
         let secret = manifest(&namespace, &self.name, &login);
         if !self.create {
             printer.text(&to_yaml(&secret));
-            printer.note("note: this holds the password; hand it to `kubectl apply --filename -` or a tool that encrypts it, and commit it nowhere");
+            printer.note("note: this contains the password; pipe it to `kubectl apply --filename -` or a sealing tool, and never commit it");
             return Ok(Exit::Success);
         }
         session::cluster(&self.target).await?.create_secret(&namespace, &self.name, &secret).await?;
         printer.line(&format!("Secret/{namespace}/{} created", self.name));
-        printer.note(&format!("Next: write `pullSecret: {}` beside the images that need it.", self.name));
+        printer.note(&format!("Next: write `pullSecret: {}` for the images that need it.", self.name));
         Ok(Exit::Success)
     }
 

@@ -1,4 +1,4 @@
-//! What verbs start from: the environment repository's files, and the target.
+//! What commands start from: the environment repository's files, and the target.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{CliError, Exit, Printer};
 use crate::{
-    config::{RegistryOptions, SourceOptions, Target, TargetOptions},
+    config::{CommitOptions, RegistryOptions, SourceOptions, Target, TargetOptions},
     io::{
         cluster::KubeCluster,
         credentials::StoredCredentials,
@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-/// The files that a verb works on.
+/// The files that a command works on.
 pub struct Source {
     /// The files.
     pub snapshot: Snapshot,
@@ -44,7 +44,7 @@ pub struct Source {
     pub root: Option<PathBuf>,
 }
 
-/// Reads the files of `--repo`'s tip, or of the directory that larder is started in.
+/// Reads the files of `--repo`'s tip, or of the current directory.
 pub async fn source(options: &SourceOptions) -> Result<Source, CliError> {
     let Some(_) = &options.repo else {
         let root = folder::find_root(&current_folder()?)?;
@@ -59,21 +59,26 @@ pub async fn source(options: &SourceOptions) -> Result<Source, CliError> {
 
 /// Opens `--repo`. The second value removes fetched objects when it is dropped, unless `--cache-dir` keeps them.
 pub fn repository(options: &SourceOptions) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
-    open(options, Checkout::AsConfigured)
+    open(options, &CommitOptions::default(), Checkout::AsConfigured)
 }
 
-fn open(options: &SourceOptions, checkout: Checkout) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
-    let (cache, temporary) = match options.cache_dir() {
+/// Opens `--repo` to commit to it.
+pub fn open(
+    options: &SourceOptions,
+    commits: &CommitOptions,
+    checkout: Checkout,
+) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
+    let (cache, temporary) = match &options.cache_dir {
         Some(folder) => (folder.clone(), None),
         None => {
             let folder = tempfile::Builder::new()
                 .prefix("larder-")
                 .tempdir()
-                .map_err(|error| CliError::io("a temporary directory cannot be made (see --cache-dir)", &error))?;
+                .map_err(|error| CliError::io("cannot create a temporary directory (see --cache-dir)", &error))?;
             (folder.path().to_owned(), Some(folder))
         }
     };
-    let Some(mut options) = options.git(cache) else {
+    let Some(mut options) = options.git(cache, commits) else {
         return Err(Problem::new(Category::Git, "no repository is given").hint("give one with --repo").into());
     };
     options.checkout = checkout;
@@ -81,11 +86,13 @@ fn open(options: &SourceOptions, checkout: Checkout) -> Result<(Arc<Repository>,
     Ok((Arc::new(repository), temporary))
 }
 
-/// Opens `--repo`, or the repository around the directory that larder is started in, whose work tree follows then. For
-/// commits of people.
-pub fn repository_of_person(options: &SourceOptions) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
+/// Opens `--repo`, or the repository around the current directory, whose work tree follows then. For commits of people.
+pub fn repository_of_person(
+    options: &SourceOptions,
+    commits: &CommitOptions,
+) -> Result<(Arc<Repository>, Option<tempfile::TempDir>), CliError> {
     let checkout = if options.repo.is_some() { Checkout::AsConfigured } else { Checkout::Update };
-    open(&with_repository(options)?, checkout)
+    open(&with_repository(options)?, commits, checkout)
 }
 
 /// Loads the files; every broken file is a failure of its environment alone.
@@ -99,14 +106,14 @@ pub fn load(source: &Source) -> Result<Environments, CliError> {
 /// When there is none.
 pub fn local_repository(root: &Path) -> Result<(PathBuf, Option<String>), Problem> {
     let Some(repository) = root.ancestors().find(|folder| folder.join(".git").exists()) else {
-        return Err(Problem::new(Category::Git, format!("{} is in no Git repository", root.display()))
+        return Err(Problem::new(Category::Git, format!("{} is not in a Git repository", root.display()))
             .hint("name one with --repo"));
     };
     let path = root.strip_prefix(repository).ok().map(|path| path.display().to_string());
     Ok((repository.to_owned(), path.filter(|path| !path.is_empty())))
 }
 
-/// The same options with a repository: `--repo`, or the one around the directory that larder is started in.
+/// The same options with a repository: `--repo`, or the one around the current directory.
 pub fn with_repository(options: &SourceOptions) -> Result<SourceOptions, CliError> {
     if options.repo.is_some() {
         return Ok(options.clone());
@@ -125,9 +132,9 @@ pub async fn source_at(options: &SourceOptions, revision: &str) -> Result<Source
     Ok(Source { snapshot, root: None })
 }
 
-/// The directory that larder is started in.
+/// The current directory.
 pub fn current_folder() -> Result<PathBuf, CliError> {
-    std::env::current_dir().map_err(|error| CliError::io("the current directory cannot be read", &error))
+    std::env::current_dir().map_err(|error| CliError::io("cannot read the current directory", &error))
 }
 
 /// The lock as it is, with nothing moved.
@@ -158,7 +165,7 @@ pub async fn cluster(options: &TargetOptions) -> Result<KubeCluster, CliError> {
     Ok(cluster.with_status_in(options.status_namespace.clone()))
 }
 
-/// The cluster of a verb that can do without one: none when there is no kubeconfig that can be used.
+/// The cluster of a command that can do without one: none when there is no kubeconfig that can be used.
 pub async fn cluster_if_any(options: &TargetOptions) -> Option<KubeCluster> {
     cluster(options).await.ok()
 }

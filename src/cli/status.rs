@@ -1,4 +1,4 @@
-//! `larder status`: which node holds what.
+//! `larder status`: locked digests and node coverage.
 
 mod directory;
 
@@ -11,38 +11,41 @@ use crate::{
     config::{SourceOptions, Target, TargetOptions, parse_duration},
     io::cluster::KubeCluster,
     model::{
-        name::EnvironmentId,
+        name::{EnvironmentId, Name},
         status::{NodeStatus, Status},
     },
     pipeline::render_locked,
     stages::{coverage, render, status},
 };
 
-/// Show for each environment and image the locked digest and the nodes that hold it
+/// Show each environment's locked digests and node coverage
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder status                                   the lock of the directory you are in, on the cluster
-  larder status --repo URL --output wide          each node, with the kubelet's own message
+  larder status                                   the current directory's lock, on the cluster
+  larder status --repo URL --output wide          each node, with the kubelet's message
   larder status research/geospatial --wait --timeout 10m
-  larder status --target dir:manifests            whether the manifests in a directory are those of the lock
+  larder status --target dir:manifests            check a directory of manifests
 
-Exit code with --wait: 0 when every eligible node holds every image, 1 with the reasons when not.")]
+Exit code with --wait: 0 when every eligible node has every image, otherwise 1 with the reasons.")]
 pub struct StatusCommand {
     /// Only these environments, each `tenant/name`; by default all.
     environments: Vec<EnvironmentId>,
+    /// Only environments of this tenant.
+    #[arg(short = 'n', long, value_name = "NAME")]
+    tenant: Option<Name>,
+    /// Wait until every eligible node has every image.
+    #[arg(long)]
+    wait: bool,
+    /// Timeout for --wait.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Output format: `wide` adds each node.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: StatusFormat,
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
     target: TargetOptions,
-    /// Wait until every eligible node holds every image.
-    #[arg(long)]
-    wait: bool,
-    /// How long --wait waits.
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
-    timeout: Duration,
-    /// How the status is printed: `wide` adds each node.
-    #[arg(long, value_enum, default_value_t)]
-    output: StatusFormat,
 }
 
 /// How the status is printed.
@@ -53,7 +56,7 @@ pub enum StatusFormat {
     Text,
     /// A line for each image, and one for each node.
     Wide,
-    /// For programs.
+    /// Machine-readable.
     Json,
 }
 
@@ -82,10 +85,16 @@ impl StatusCommand {
                 printer.note(&format!("not warm: {reason}"));
             }
             if late {
-                printer.note(&format!("gave up after {:?}", self.timeout));
+                printer.note(&format!("timed out after {:?}", self.timeout));
             }
             return Ok(Exit::Failure);
         }
+    }
+
+    /// Whether an environment is shown.
+    fn concerns(&self, id: &EnvironmentId) -> bool {
+        let is_named = self.environments.is_empty() || self.environments.contains(id);
+        is_named && self.tenant.as_ref().is_none_or(|tenant| id.tenant == *tenant)
     }
 
     async fn look(&self, cluster: &KubeCluster) -> Result<Status, CliError> {
@@ -97,6 +106,7 @@ impl StatusCommand {
         let mut status = status::of_files(&environments, &manifests, &source.snapshot.origin, published.as_ref());
         status::observe(&mut status, coverage::coverage(&environments.lock, &manifests, &observation));
         status::keep(&mut status, &self.environments)?;
+        status.environments.retain(|id, _| self.concerns(id));
         Ok(status)
     }
 }

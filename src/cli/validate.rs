@@ -11,50 +11,50 @@ use crate::{
         batch::{failed, succeeded},
         failure::Problem,
         snapshot::Snapshot,
+        text::plural,
     },
     stages::{
         changed::{self, Affected},
         lint::lint,
         load::load,
-        review::text::plural,
     },
 };
 
 /// Check larder.yaml, environments and lockfiles; needs neither cluster nor registry
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder validate                           the directory you are in, uncommitted files included
+  larder validate                           the current directory, uncommitted files included
   larder validate --from origin/main        what a pull request changes
-  larder validate --rev HEAD~1              a commit of the repository you are in
+  larder validate --rev HEAD~1              a commit of the current repository
   larder validate --repo URL                the tip of a repository
-  larder validate --output github           annotations, in a workflow of GitHub Actions
+  larder validate --output github           annotations, in GitHub Actions
   larder validate --output sarif            for code scanning
 
-Exit code 0: all is valid. 1: something is not. 2: nothing but warnings, with --strict.")]
+Exit code 0: valid. 1: there are errors. 2: with --strict, there are only warnings.")]
 pub struct Validate {
-    #[command(flatten)]
-    source: SourceOptions,
     /// The files of this commit, branch or tag of the repository, instead of the directory or the branch's tip.
     #[arg(long, value_name = "REV")]
     rev: Option<String>,
-    /// Only what changed since this commit, branch or tag; everything, if larder.yaml or a template changed.
+    /// Check only what changed since this commit, branch or tag; everything, if larder.yaml or a template changed.
     #[arg(long, value_name = "REV")]
     from: Option<String>,
-    /// End with exit code 2 when there are warnings.
+    /// Exit with code 2 if there are warnings.
     #[arg(long)]
     strict: bool,
-    /// How results are printed.
-    #[arg(long, value_enum, default_value_t)]
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    #[command(flatten)]
+    source: SourceOptions,
 }
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Human-readable.
     #[default]
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
     /// Workflow commands that GitHub, Forgejo and Gitea turn into annotations.
     Github,
@@ -97,7 +97,7 @@ impl Validate {
     /// Where the environment repository is in the whole repository, for readers that know only that one.
     fn folder(&self) -> String {
         if self.source.repo.is_some() {
-            return self.source.path().unwrap_or_default().to_owned();
+            return self.source.path.as_deref().unwrap_or_default().to_owned();
         }
         let root = session::current_folder().ok().and_then(|start| folder::find_root(&start).ok());
         let found = root.and_then(|root| session::local_repository(&root).ok());

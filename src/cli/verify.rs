@@ -14,21 +14,21 @@ use crate::{
     config::SourceOptions,
     io::git::Trust,
     model::{
-        text::one_line,
+        text::{one_line, plural},
         verification::{Verification, VerifiedCommit},
     },
     pipeline::verify::{Options, verify},
 };
 
-/// Check that every change of the lock was made by a trusted controller and renders to the manifests that it records
+/// Verify that every lock change is signed by a trusted controller and reproduces its recorded manifests
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  larder verify --controllers controllers                          the whole history of the repository you are in
+  larder verify --controllers controllers          the whole history
   larder verify v1.1..main --controllers controllers --people people
   larder verify --repo URL --controllers controllers --output json
 
-The files hold public SSH keys in the form of OpenSSH's allowed signers: a line is `NAME ssh-ed25519 AAAA…`.
-Exit code: 0 when all is well, 1 otherwise.")]
+The files contain public SSH keys in OpenSSH's allowed signers format: `NAME ssh-ed25519 AAAA…`.
+Exit code: 0 when every commit is verified, 1 otherwise.")]
 pub struct Verify {
     /// Which commits, along first parents: those after the first revision or time up to the second one; `A` alone is
     /// short for `A..`. Without it all, from the first that records its manifests.
@@ -37,17 +37,17 @@ pub struct Verify {
     /// The controllers' public keys.
     #[arg(long, value_name = "FILE")]
     controllers: PathBuf,
-    /// Public keys of people who may change the lock as well (reverts, holds); without it nobody may.
+    /// Public keys of people who may change the lock as well (reverts, holds); by default none.
     #[arg(long, value_name = "FILE")]
     people: Option<PathBuf>,
-    /// The same with OpenPGP public keys. It needs the program gpg.
+    /// The same with OpenPGP public keys. Requires the program gpg.
     #[arg(long, value_name = "FILE")]
     people_keyring: Option<PathBuf>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: AnswerFormat,
     #[command(flatten)]
     source: SourceOptions,
-    /// How the answer is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: AnswerFormat,
 }
 
 impl Verify {
@@ -62,7 +62,7 @@ impl Verify {
             controllers: Trust { signers: Some(self.controllers), keyring: None },
             people: Trust { signers: self.people, keyring: self.people_keyring },
         };
-        let (repository, _cache) = audit::repository(self.source)?;
+        let (repository, _cache) = audit::repository(&self.source)?;
         let answer = verify(&repository, options).await?;
         write(printer, &answer, self.output, has_start);
         Ok(if answer.sound { Exit::Success } else { Exit::Failure })
@@ -85,19 +85,22 @@ fn write(printer: &mut Printer, answer: &Verification, output: AnswerFormat, has
         printer.note(&format!("{}: {}: {detail}", commit.commit.short(), commit.outcome.as_str()));
     }
     let sound = answer.commits.iter().filter(|commit| commit.outcome.is_sound()).count();
-    printer.note(&format!("{sound} of {} commits that change the lock are well", answer.commits.len()));
+    printer.note(&format!("{sound} of {} verified", plural(answer.commits.len(), "lock commit")));
     match (answer.older, answer.commits.is_empty()) {
-        (0, true) if has_start => printer.note("nothing changes the lock there"),
-        (0, true) => printer.note("there is none, so nothing is shown; name the branch or another range"),
+        (0, true) if has_start => printer.note("no commit in this range changes the lock"),
+        (0, true) => printer.note("no lock commits found; give the branch or another range"),
         (0, false) => {}
-        (older, true) => printer.note(&format!("none of {older} records its manifests: larder did not do so then")),
+        (older, true) => {
+            let older = plural(older, "lock commit");
+            printer.note(&format!("{older} without recorded manifests: created by an earlier larder"));
+        }
         (older, false) => {
-            printer
-                .note(&format!("{older} older ones are from before manifests were recorded; `..HEAD` checks them too"));
+            let older = plural(older, "older commit");
+            printer.note(&format!("{older} from before manifests were recorded; `..HEAD` checks them too"));
         }
     }
     if !answer.complete {
-        printer.note("the history that is here is cut (a shallow clone): what is older was not checked");
+        printer.note("this is a shallow clone: older commits were not checked");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `larder who-ran`: where a digest was locked, from when to when.
+//! `larder who-ran`: which environments used a digest, and when.
 
 use clap::Args;
 
@@ -9,37 +9,45 @@ use super::{
 };
 use crate::{
     config::SourceOptions,
-    model::history::{CommitInfo, Span, WhoRan as Answer},
+    model::{
+        history::{CommitInfo, Span, WhoRan as Answer},
+        name::Name,
+    },
     pipeline::audit::who_ran,
     stages::audit::Wanted,
 };
 
-/// Show which environments were locked to an image, from when to when
+/// Show which environments used an image, and when
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder who-ran sha256:4f2a91c07be3
   larder who-ran 4f2a91c07be3 --repo URL --output csv
-  larder who-ran ghcr.io/dask/dask:2026.10.0      whatever this reference was resolved to
-  larder who-ran ghcr.io/dask/dask                every reference of this repository
+  larder who-ran ghcr.io/dask/dask:2026.10.0      every digest of this reference
+  larder who-ran ghcr.io/dask/dask                every reference in this repository
 
-A digest is that of an image as it was locked (its index, where it has one) or of one platform's manifest.
+A digest is that of an image as it was locked (its index, if it has one) or of one platform's
+manifest.
 
-Exit code 0: it was locked somewhere. 1: it never was, as far as the history that is here goes.")]
+Exit code 0: it was locked somewhere. 1: it was not, within the available history.")]
 pub struct WhoRan {
-    /// A digest, or so many of its first digits that there is only one; a reference; or a repository.
+    /// A digest or an unambiguous prefix of it, a reference, or a repository.
     #[arg(value_name = "DIGEST|IMAGE")]
     wanted: Wanted,
+    /// Only environments of this tenant.
+    #[arg(short = 'n', long, value_name = "NAME")]
+    tenant: Option<Name>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: AnswerFormat,
     #[command(flatten)]
     source: SourceOptions,
-    /// How the answer is printed.
-    #[arg(long, value_enum, default_value_t)]
-    output: AnswerFormat,
 }
 
 impl WhoRan {
     pub(super) async fn run(self, printer: &mut Printer) -> Result<Exit, CliError> {
-        let (repository, _cache) = audit::repository(self.source)?;
-        let answer = who_ran(&repository, self.wanted).await?;
+        let (repository, _cache) = audit::repository(&self.source)?;
+        let mut answer = who_ran(&repository, self.wanted).await?;
+        answer.spans.retain(|span| self.tenant.as_ref().is_none_or(|tenant| span.environment.tenant == *tenant));
         write(printer, &answer, self.output);
         Ok(if answer.spans.is_empty() { Exit::Failure } else { Exit::Success })
     }
@@ -63,7 +71,9 @@ fn write(printer: &mut Printer, answer: &Answer, output: AnswerFormat) {
     match output {
         AnswerFormat::Json => return printer.json(answer),
         AnswerFormat::Csv => audit::csv(printer, &CSV, answer.spans.iter().map(csv_row)),
-        AnswerFormat::Text if answer.spans.is_empty() => printer.note("no environment was ever locked to it"),
+        AnswerFormat::Text if answer.spans.is_empty() => {
+            printer.note("no environment has ever been locked to this image")
+        }
         AnswerFormat::Text => {
             let rows: Vec<_> = answer.spans.iter().map(text_row).collect();
             printer.text(&table(
@@ -101,7 +111,7 @@ fn text_row(span: &Span) -> Vec<String> {
     place
         .into_iter()
         .chain([span.digest.short().to_owned()])
-        .chain(commit(&span.from, "earlier than is here"))
+        .chain(commit(&span.from, "before this history"))
         .chain(commit(&span.to, "still"))
         .collect()
 }

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -114,7 +115,7 @@ impl Default for LockSettings {
 }
 
 /// By what lock changes get into the tracked branch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum LockMode {
     /// A push to the branch itself.

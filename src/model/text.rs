@@ -100,6 +100,11 @@ pub fn size(bytes: u64) -> String {
     if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") }
 }
 
+/// `1 image`, `2 images`.
+pub fn plural(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

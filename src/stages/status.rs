@@ -14,7 +14,7 @@ pub use self::{commit::of_commit, reasons::why_not_warm};
 use std::collections::BTreeMap;
 
 use self::conditions::Observed;
-use super::{load::Environments, lock::holds};
+use super::{load::Environments, lock::holds, source::suggest};
 use crate::model::{
     batch::failed,
     failure::{Category, Failure, Problem},
@@ -219,9 +219,12 @@ pub fn keep(status: &mut Status, only: &[EnvironmentId]) -> Result<(), Problem> 
 }
 
 /// The problem of naming an environment that does not exist.
-pub fn unknown_environment<'a>(unknown: &EnvironmentId, mut known: impl Iterator<Item = &'a EnvironmentId>) -> Problem {
+pub fn unknown_environment<'a>(unknown: &EnvironmentId, known: impl Iterator<Item = &'a EnvironmentId>) -> Problem {
     let problem = Problem::new(Category::Name, format!("there is no environment {unknown}"));
-    match known.find(|id| id.name == unknown.name) {
+    let known: Vec<(String, &EnvironmentId)> = known.map(|id| (id.to_string(), id)).collect();
+    let closest = suggest::closest(&unknown.to_string(), known.iter().map(|(text, _)| text.as_str()));
+    let namesake = || known.iter().find(|(_, id)| id.name == unknown.name).map(|(text, _)| text.as_str());
+    match closest.or_else(namesake) {
         Some(meant) => problem.hint(format!("did you mean {meant}?")),
         None => problem.hint("an environment is named `tenant/name`; `larder status` lists all of them"),
     }

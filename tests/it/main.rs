@@ -6,6 +6,7 @@
 mod audit;
 mod cases;
 mod cluster;
+mod demo;
 mod forge;
 mod generated;
 pub mod git;

@@ -106,15 +106,15 @@ async fn a_lock_check_of_a_change_asks_about_nothing_else() {
     // A tag that moves is nothing that the change does.
     push(&registry, "app", "2").await;
     retag(&registry, "app", "2", "1").await;
-    is(check(&[]), 2, "2 images move, 2 lockfiles would be written");
-    is(changed(&[]), 0, "0 images move, 0 lockfiles would be written");
+    is(check(&[]), 2, "2 images would be updated, 2 lockfiles would be written");
+    is(changed(&[]), 0, "0 images would be updated, 0 lockfiles would be written");
 
     // Of an environment that changes, what is not locked is.
     world.write("environments/t/a.yaml", &environment(&format!("{host}/app:2")));
-    let out = is(changed(&[]), 2, "1 images move, 1 lockfiles would be written");
+    let out = is(changed(&[]), 2, "1 image would be updated, 1 lockfile would be written");
     assert!(out.contains("t/a") && !out.contains("t/b"), "{out}");
     assert_eq!(world.larder(&["lock", "--missing"]).0, 0);
-    is(changed(&["--missing"]), 0, "0 images move, 0 lockfiles would be written");
+    is(changed(&["--missing"]), 0, "0 images would be updated, 0 lockfiles would be written");
     world.write("environments/t/a.yaml", &environment(&format!("{host}/app:99")));
     let (code, _, err) = changed(&[]);
     assert!(code == 1 && err.contains("app:99"), "{err}");
@@ -122,14 +122,14 @@ async fn a_lock_check_of_a_change_asks_about_nothing_else() {
 
     // A lockfile whose environment goes has to go with it.
     fs::remove_file(world.path("environments/t/b.yaml")).unwrap();
-    is(changed(&[]), 2, "1 images move, 1 lockfiles would be written");
+    is(changed(&[]), 2, "1 image would be updated, 1 lockfile would be written");
 
     // What was broken before is not the change's fault; what it breaks is.
     world.write("environments/t/b.yaml", "kind: Environment\n");
     let (code, _, err) = changed(&[]);
     assert!(code == 1 && err.contains("environments/t/b.yaml"), "{err}");
     world.commit();
-    is(changed(&[]), 0, "0 images move, 0 lockfiles would be written");
+    is(changed(&[]), 0, "0 images would be updated, 0 lockfiles would be written");
 
     assert!(world.larder(&["lock", "--changed-from", "HEAD"]).2.contains("--check"));
     assert_eq!(check(&["--changed-from", "nowhere"]).0, 1);
@@ -194,7 +194,7 @@ async fn a_directory_is_planned_applied_and_compared() {
     let file = environment(&format!("{}/app:1", registry.host())) + "  displayName: A\n";
     world.write("environments/t/a.yaml", &file);
     let (code, _, err) = larder(&["apply"]);
-    assert!(code == 1 && err.contains("environments/t/a.yaml is not as it is committed"), "{err}");
+    assert!(code == 1 && err.contains("environments/t/a.yaml has uncommitted changes"), "{err}");
     assert!(err.contains("--uncommitted") && !world.path("manifests").exists(), "{err}");
     assert_eq!(larder(&["apply", "--uncommitted"]).0, 0);
     world.git(&["checkout", "-q", "--", "."]);
@@ -220,7 +220,7 @@ fn files_in_no_repository_are_applied_only_when_that_is_asked_for() {
     let world = World::new();
     fs::remove_dir_all(world.path("../.git")).unwrap();
     let (code, _, err) = world.larder(&["apply", "--target", "dir:manifests"]);
-    assert!(code == 1 && err.contains("is in no Git repository") && err.contains("--uncommitted"), "{err}");
+    assert!(code == 1 && err.contains("is not in a Git repository") && err.contains("--uncommitted"), "{err}");
 }
 
 #[test]

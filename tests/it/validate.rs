@@ -205,7 +205,7 @@ fn without_git_a_folder_is_enough() {
     fs::remove_dir_all(world.0.path().join(".git")).unwrap();
     assert_eq!(world.validate(&["--output", "github"]).0, 0);
     let (code, _, err) = world.validate(&["--from", "HEAD"]);
-    assert!(code == 1 && err.contains("is in no Git repository"), "{err}");
+    assert!(code == 1 && err.contains("is not in a Git repository"), "{err}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(super) async fn run(plan: Plan, printer: &mut Printer) -> Result<Exit, CliEr
 
 /// Several larders of one repository each have a comment of their own.
 fn marker(plan: &Plan) -> String {
-    let path = plan.source.path().map(|path| format!("/{path}")).unwrap_or_default();
+    let path = plan.source.path.as_deref().map(|path| format!("/{path}")).unwrap_or_default();
     markdown::marker(&format!("{}{path}", plan.target.instance))
 }
 

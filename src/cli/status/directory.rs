@@ -44,7 +44,7 @@ impl StatusCommand {
         let shown: Vec<_> = environments
             .environments
             .keys()
-            .filter(|id| self.environments.is_empty() || self.environments.contains(id))
+            .filter(|id| self.concerns(id))
             .map(|id| (id, state(id, &environments, &plan)))
             .collect();
         match self.output {

@@ -9,12 +9,14 @@ mod tests;
 pub use escape::{block, code};
 use escape::{html, summary_code};
 
-use super::{
-    EnvironmentChange, Held, ImageChange, Nodes, Pull, Review,
-    text::{self, plural},
-};
+use super::{EnvironmentChange, Held, ImageChange, Nodes, Pull, Review, text};
 use crate::{
-    model::{lock::LockChange, manifest::Owner, plan::Action, text::size},
+    model::{
+        lock::LockChange,
+        manifest::Owner,
+        plan::Action,
+        text::{plural, size},
+    },
     stages::lock,
 };
 

@@ -2,7 +2,10 @@
 
 use super::{Digests, EnvironmentChange, EnvironmentChangeKind as Kind, Held, ImageChange, Nodes, Review};
 use crate::{
-    model::{plan::Action, text::size},
+    model::{
+        plan::Action,
+        text::{plural, size},
+    },
     stages::lock::describe_hold,
 };
 
@@ -101,11 +104,6 @@ pub(super) fn objects(review: &Review) -> String {
             format!("{known}, and more once {} known (`--resolve` asks the registries)", digests(count))
         }
     }
-}
-
-/// `1 image`, `2 images`.
-pub fn plural(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 fn digests(count: usize) -> String {

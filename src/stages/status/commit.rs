@@ -3,6 +3,7 @@
 use crate::model::{
     forge::{CommitState, CommitStatus},
     status::{EnvironmentStatus, NodeState, Reason, Status},
+    text::plural,
 };
 
 /// The commit status of the commit that was looked at; none while its nodes are not observed.
@@ -20,9 +21,8 @@ pub fn of_commit(status: &Status) -> Option<CommitStatus> {
         return None;
     }
     if environments().all(|environment| environment.nodes.is_none()) {
-        let count = status.environments.len();
-        let plural = if count == 1 { "" } else { "s" };
-        return Some(CommitStatus::new(CommitState::Success, &format!("rendered: {count} environment{plural}")));
+        let count = plural(status.environments.len(), "environment");
+        return Some(CommitStatus::new(CommitState::Success, &format!("rendered: {count}")));
     }
     Some(of_nodes(status))
 }

@@ -37,10 +37,10 @@ fn files_of_people_are_left_alone() {
 
     let (code, text) = larder(folder.path(), &["values.yaml"], "");
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains(&format!("made {FILE}")), "{text}");
-    assert!(text.contains("1 environment, 0 places left out"), "{text}");
+    assert!(text.contains(&format!("created {FILE}")), "{text}");
+    assert!(text.contains("1 environment, 0 entries skipped"), "{text}");
     // Without a larder.yaml there is a small one now, and all of it is valid.
-    assert!(text.contains("made larder.yaml"), "{text}");
+    assert!(text.contains("created larder.yaml"), "{text}");
     let validated = Command::new(env!("CARGO_BIN_EXE_larder"))
         .arg("validate")
         .current_dir(folder.path().join("repo"))
@@ -71,7 +71,7 @@ fn files_of_people_are_left_alone() {
 
     let (code, text) = larder(folder.path(), &["values.yaml", "--force"], "");
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains(&format!("overwrote {FILE}")), "{text}");
+    assert!(text.contains(&format!("overwritten {FILE}")), "{text}");
     assert_eq!(fs::read_to_string(&file).unwrap(), first);
 }
 

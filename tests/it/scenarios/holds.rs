@@ -365,10 +365,10 @@ fn the_lock_verb_knows_the_history() {
     let in_clone = || std::fs::read_to_string(world.path("clone/lock/research/x.yaml")).unwrap();
     assert_eq!(retag(&world, &reference, "1"), first);
     let words = lock(&[]);
-    assert!(words.contains("which it had before") && words.contains("0 images move, 0 lockfiles written"), "{words}");
+    assert!(words.contains("which it had before") && words.contains("0 images updated, 0 lockfiles written"), "{words}");
     assert!(in_clone().contains(&format!("    digest: \"{second}\"")));
     let words = lock(&["--accept-earlier"]);
-    assert!(words.contains("1 images move, 1 lockfiles written"), "{words}");
+    assert!(words.contains("1 image updated, 1 lockfile written"), "{words}");
     assert!(in_clone().contains(&format!("    digest: \"{first}\"")));
 
     world.reset("HEAD");
@@ -398,12 +398,12 @@ fn a_person_holds_in_a_clone() {
     let mut hold = world.larder(&["hold", "research/x", "--reason", "exam"]);
     let output = hold.current_dir(&clone).env("HOME", world.path("nobody")).output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && words.contains("in whose name"), "{words}");
+    assert!(!output.status.success() && words.contains("no Git identity is configured"), "{words}");
 
     git(&["config", "user.name", "Grace"]);
     git(&["config", "user.email", "grace@example.com"]);
     let said = String::from_utf8(run(hold.current_dir(&clone)).stdout).unwrap();
-    assert!(said.contains("`git push` publishes it"), "{said}");
+    assert!(said.contains("run `git push` to publish it"), "{said}");
     assert_eq!(
         git(&["log", "-1", "--format=%an %ae %s"]),
         "Grace grace@example.com lock: hold research/x notebook at latest\n"

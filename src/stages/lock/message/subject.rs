@@ -6,7 +6,7 @@ use super::without_moves;
 use crate::model::{
     lock::{HoldChange, LockChange, Move, Previous},
     name::EnvironmentId,
-    text::one_line,
+    text::{one_line, plural},
 };
 
 /// The longest subject in characters; what Git's own tools show without wrapping.
@@ -53,9 +53,9 @@ fn what(change: &LockChange) -> Vec<String> {
         [] => vec![all("trim", &changed)],
         [moved] if quiet.is_empty() => one(moved),
         all_moves => match (all_moves.len(), moves.len(), moves.keys().next()) {
-            (images, 1, Some(id)) => vec![format!("{images} {} of {id}", plural(images, "image"))],
+            (images, 1, Some(id)) => vec![format!("{} of {id}", plural(images, "image"))],
             (images, many, _) => {
-                vec![format!("{images} {} of {many} {}", plural(images, "image"), plural(many, "environment"))]
+                vec![format!("{} of {}", plural(images, "image"), plural(many, "environment"))]
             }
         },
     }
@@ -78,7 +78,7 @@ fn held(change: &LockChange, holds: &[&HoldChange]) -> Vec<String> {
         let long = (!word.is_empty()).then(|| format!("{image} {word} {at}"));
         return long.into_iter().chain([image]).collect();
     }
-    let count = |count: usize| format!("{count} {}", plural(count, "image"));
+    let count = |count: usize| plural(count, "image");
     let environments: BTreeSet<&EnvironmentId> = holds.iter().map(|hold| &hold.environment).collect();
     let moved = (others > 0).then(|| format!("move {}", count(others)));
     let verbs: Vec<String> = parts.drain(..).map(|(verb, _, holds)| format!("{verb} {}", count(holds.len()))).collect();
@@ -97,7 +97,7 @@ fn is_of(hold: &HoldChange, moved: &Move) -> bool {
 fn all(verb: &str, environments: &BTreeSet<&EnvironmentId>) -> String {
     match (environments.len(), environments.first()) {
         (1, Some(id)) => format!("{verb} {id}"),
-        (count, _) => format!("{verb} {count} {}", plural(count, "environment")),
+        (count, _) => format!("{verb} {}", plural(count, "environment")),
     }
 }
 
@@ -135,8 +135,4 @@ fn digest(entry: &Previous) -> String {
 fn named(entry: &Previous) -> String {
     let name = entry.reference.path().rsplit('/').next().unwrap_or_default();
     entry.reference.tag().map_or_else(|| name.to_owned(), |tag| format!("{name}:{tag}"))
-}
-
-fn plural(count: usize, word: &str) -> String {
-    if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
