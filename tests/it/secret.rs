@@ -71,7 +71,7 @@ fn the_manifest_is_one_that_the_kubelet_takes() {
     assert_eq!(config["auths"]["https://index.docker.io/v1/"]["password"], PASSWORD);
     for output in [piped, filed] {
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(!text.contains("c4n4ry") && text.contains("commit it nowhere"), "{text}");
+        assert!(!text.contains("c4n4ry") && text.contains("never commit it"), "{text}");
     }
 }
 

@@ -156,7 +156,7 @@ fn a_good_history_is_well() {
     let output = history.verify(&[]);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
-        out.contains("ok") && out.contains("controller@example.com") && err.contains("3 of 3 commits"),
+        out.contains("ok") && out.contains("controller@example.com") && err.contains("3 of 3 lock commits"),
         "{out}{err}"
     );
     let csv = String::from_utf8(history.verify(&["--output", "csv"]).stdout).unwrap();
@@ -224,7 +224,7 @@ fn forged_commits_are_found() {
     let output = history.verify(&[]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("unsigned: it is not signed") && text.contains("2 of 4 commits"), "{text}");
+    assert!(text.contains("unsigned: it is not signed") && text.contains("2 of 4 lock commits"), "{text}");
 }
 
 #[test]
@@ -303,7 +303,8 @@ fn a_history_is_checked_from_where_manifests_are_recorded() {
     let (well, found, _) = history.outcomes(&["main..main"]);
     assert!(well && found.is_empty());
     assert!(
-        String::from_utf8_lossy(&history.verify(&["main..main"]).stderr).contains("nothing changes the lock there")
+        String::from_utf8_lossy(&history.verify(&["main..main"]).stderr)
+            .contains("no commit in this range changes the lock")
     );
 
     let shallow = history.world.root().join("shallow");

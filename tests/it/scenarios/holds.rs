@@ -365,7 +365,10 @@ fn the_lock_verb_knows_the_history() {
     let in_clone = || std::fs::read_to_string(world.path("clone/lock/research/x.yaml")).unwrap();
     assert_eq!(retag(&world, &reference, "1"), first);
     let words = lock(&[]);
-    assert!(words.contains("which it had before") && words.contains("0 images updated, 0 lockfiles written"), "{words}");
+    assert!(
+        words.contains("which it had before") && words.contains("0 images updated, 0 lockfiles written"),
+        "{words}"
+    );
     assert!(in_clone().contains(&format!("    digest: \"{second}\"")));
     let words = lock(&["--accept-earlier"]);
     assert!(words.contains("1 image updated, 1 lockfile written"), "{words}");
