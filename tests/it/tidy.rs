@@ -168,15 +168,17 @@ fn the_tests_of_the_cases_exist() {
     complain_about("a test that tests/cases/README.md names", &missing);
 }
 
-/// Comments state the fact or link the public issue or specification: the number of a case in a private collection, such as a
-/// letter with two digits, tells a reader nothing.
+/// The number of a case in a private collection: a letter and one or two digits, such as in a name or in a comment.
+fn is_private_number(word: &str) -> bool {
+    let word = word.to_ascii_uppercase();
+    let digits = word.strip_prefix(|c: char| matches!(c, 'A'..='F' | 'T' | 'R')).unwrap_or_default();
+    let digits = digits.strip_suffix(|c: char| matches!(c, 'A'..='E')).unwrap_or(digits);
+    matches!(digits.len(), 1 | 2) && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Comments state the fact or link the public issue or specification: a private number tells a reader nothing.
 #[test]
 fn comments_name_no_private_numbers() {
-    let is_number = |word: &str| {
-        let digits = word.strip_prefix(|c: char| matches!(c, 'A'..='F' | 'T' | 'R')).unwrap_or_default();
-        let digits = digits.strip_suffix(|c: char| matches!(c, 'a'..='e')).unwrap_or(digits);
-        matches!(digits.len(), 1 | 2) && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
     let mut offenders = Vec::new();
     for (path, text) in ["src", "tests"].into_iter().flat_map(rust_files) {
         for (number, line) in text.lines().enumerate() {
@@ -184,10 +186,38 @@ fn comments_name_no_private_numbers() {
             let Some((_, comment)) = line.split_once("// ").or_else(|| line.split_once("/// ")) else { continue };
             let prose: String = comment.split('`').step_by(2).collect();
             let mut words = prose.split(|c: char| !c.is_alphanumeric() && c != '+');
-            if let Some(word) = words.find(|word| is_number(word)) {
+            if let Some(word) =
+                words.find(|word| word.starts_with(|c: char| c.is_ascii_uppercase()) && is_private_number(word))
+            {
                 offenders.push(format!("{}:{}: {word}", path.display(), number + 1));
             }
         }
     }
     complain_about("a comment states the fact or links the public source", &offenders);
+}
+
+#[test]
+fn tests_and_cases_are_named_by_what_they_show() {
+    let mut offenders = Vec::new();
+    for (path, text) in ["src", "tests"].into_iter().flat_map(rust_files) {
+        let names = text
+            .lines()
+            .filter_map(|line| line.trim_start().trim_start_matches("async ").strip_prefix("fn ")?.split('(').next());
+        let numbered = names.filter(|name| name.split('_').next().is_some_and(is_private_number));
+        offenders.extend(numbered.map(|name| format!("{}: {name}", path.display())));
+    }
+    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy();
+            if name.split(['-', '_', '.']).next().is_some_and(is_private_number) {
+                offenders.push(path.display().to_string());
+            }
+            if path.is_dir() && !path.is_symlink() {
+                directories.push(path);
+            }
+        }
+    }
+    complain_about("a name says what is shown", &offenders);
 }
