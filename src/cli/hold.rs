@@ -241,7 +241,7 @@ async fn run(images: Images, wish: Wish, how: How, printer: &mut Printer) -> Res
             change.holds.iter().for_each(|hold| printer.line(&lock::describe_hold(hold)));
             match &commit {
                 Some(commit) if is_here => {
-                    printer.line(&format!("created commit {commit}; run `git push` to publish it"))
+                    printer.line(&format!("created commit {commit}; run `git push` to publish it"));
                 }
                 Some(commit) => printer.line(&format!("commit {commit}")),
                 None if change.files.is_empty() => printer.line("nothing to do: already up to date"),

@@ -72,7 +72,7 @@ fn write(printer: &mut Printer, answer: &Answer, output: AnswerFormat) {
         AnswerFormat::Json => return printer.json(answer),
         AnswerFormat::Csv => audit::csv(printer, &CSV, answer.spans.iter().map(csv_row)),
         AnswerFormat::Text if answer.spans.is_empty() => {
-            printer.note("no environment has ever been locked to this image")
+            printer.note("no environment has ever been locked to this image");
         }
         AnswerFormat::Text => {
             let rows: Vec<_> = answer.spans.iter().map(text_row).collect();
