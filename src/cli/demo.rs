@@ -33,8 +33,8 @@ use registry::DemoRegistry;
   larder demo
   larder demo --directory /tmp/larder
 
-It creates a bare Git repository from the example, serves a small image registry on 127.0.0.1, and
-renders into a directory. Repository and manifests are kept for inspection.")]
+It creates a bare Git repository from the example, serves a small image registry on 127.0.0.1,
+and renders into a directory. Repository and manifests are kept for inspection.")]
 pub struct Demo {
     /// Directory to create for the results; by default a new temporary directory.
     #[arg(long, value_name = "DIR", alias = "folder")]

@@ -32,9 +32,9 @@ use crate::{
 With --until, the image follows its tag again after that day (UTC), otherwise after
 `larder release`.
 
-The commit's author is that of your Git configuration, or --author-name and --author-email. It is
-signed with --signing-key-file, or with the SSH key that Git signs your commits with. Without
---repo it is created in the current clone, and `git push` publishes it.")]
+The commit's author is that of your Git configuration, or --author-name and --author-email. It
+is signed with --signing-key-file, or with the SSH key that Git signs your commits with.
+Without --repo it is created in the current clone, and `git push` publishes it.")]
 pub struct Hold {
     /// The environment: `tenant/name`. Without one, the holds of all environments are listed.
     #[arg(requires = "reason")]
@@ -65,7 +65,7 @@ struct Until {
   larder release research/geospatial notebook
   larder release research/geospatial --repo URL        all of its images
 
-The next pass resolves their tags again. Deleting the line `hold` in the lockfile does the same.")]
+The next pass resolves their tags again. Deleting `hold` from the lockfile has the same effect.")]
 pub struct Release {
     #[command(flatten)]
     images: Images,
@@ -77,11 +77,11 @@ pub struct Release {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   larder rollback research/geospatial notebook --to HEAD~1
-  larder rollback research/geospatial --to yesterday --reason 'kernels die'     all of its images
+  larder rollback research/geospatial --to yesterday --reason 'kernels die'   all of its images
   larder rollback research/geospatial --to 2026-11-30T14:00 --dry-run
 
-The reference is rolled back, too: an image whose tag was changed since stays at the previous tag
-until it is released. Environment files are not changed.")]
+The reference is rolled back, too: an image whose tag was changed since stays at the previous
+tag until it is released. Environment files are not changed.")]
 pub struct Rollback {
     #[command(flatten)]
     images: Images,

@@ -29,12 +29,12 @@ use crate::{
 /// Import environments from another tool's image-puller configuration
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  helm get values hub | larder import zero-to-jupyterhub - --into environments --tenant research
+  helm get values hub | larder import zero-to-jupyterhub - --into envs --tenant research
   larder import image-cache caches.yaml --into environments
   larder import image-pull-job jobs/*.yaml --into environments
 
-It reports what was imported, and what was skipped and why. Existing files whose content differs
-are not overwritten. Importing twice changes nothing.
+It reports what was imported, and what was skipped and why. Existing files whose content
+differs are not overwritten. Importing twice changes nothing.
 
 Exit code 0: done. 1: a file could not be read, or exists with different content.")]
 pub struct Import {

@@ -45,7 +45,7 @@ use crate::{
   larder lock --check --changed-from origin/main   only what a branch changes; a required check
   larder lock --accept-earlier accept tags that moved back, too
 
-Pull secrets are read from the cluster if there is a kubeconfig, otherwise from --registry-config.
+Pull secrets come from the cluster if there is a kubeconfig, otherwise from --registry-config.
 Exit code 0: done. 1: something could not be resolved. 2: with --check, there are changes.")]
 pub struct Lock {
     /// Show what would change without writing.

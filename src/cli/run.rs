@@ -32,7 +32,7 @@ use crate::{
   larder run --repo https://git.example.com/team/environments.git --git-password-file token
   larder run --repo ssh://git@git.example.com/team/environments.git \\
     --ssh-key-file key --known-hosts-file known_hosts
-  larder run --repo . --once --follow                    apply the current repository's HEAD once
+  larder run --repo . --once --follow                    apply this repository's HEAD once
   larder run --repo URL --path clusters/eu --follow      apply what another larder locks
   larder run --repo URL --target dir:manifests --once    render for Argo CD or Flux
   larder run --repo URL --webhook-listen 0.0.0.0:8081 --webhook-secret-file secret
@@ -41,7 +41,7 @@ use crate::{
 
 A repository on this machine is watched: commits are acted upon at once, uncommitted files are
 checked. The result of each pass is stored in the ConfigMap larder-status, for `larder status`.
-Exit code of --once: 0 when everything succeeded, 1 when something failed; the rest was applied.")]
+Exit code of --once: 0: everything succeeded. 1: something failed; the rest was applied.")]
 pub struct Run {
     /// How lock changes get into the branch; overrides larder.yaml.
     #[arg(long, value_enum, value_name = "MODE", conflicts_with = "follow")]

@@ -37,7 +37,7 @@ const MAX_PASSWORD: u64 = 64 << 10;
   larder secret quay-pull --namespace research --server quay.io --username robot \\
     --password-file token | kubeseal > sealed.yaml
 
-The printed manifest contains the password: pipe it to kubectl or a sealing tool; never commit it.")]
+The manifest contains the password: pipe it to kubectl or a sealing tool; never commit it.")]
 pub struct Secret {
     /// The Secret's name, as in `pullSecret`.
     name: String,

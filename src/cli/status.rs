@@ -26,7 +26,7 @@ use crate::{
   larder status research/geospatial --wait --timeout 10m
   larder status --target dir:manifests            check a directory of manifests
 
-Exit code with --wait: 0 when every eligible node has every image, otherwise 1 with the reasons.")]
+Exit code with --wait: 0 if every eligible node has every image, otherwise 1 with the reasons.")]
 pub struct StatusCommand {
     /// Only these environments, each `tenant/name`; by default all.
     environments: Vec<EnvironmentId>,

@@ -27,7 +27,7 @@ use crate::{
   larder verify v1.1..main --controllers controllers --people people
   larder verify --repo URL --controllers controllers --output json
 
-The files contain public SSH keys in OpenSSH's allowed signers format: `NAME ssh-ed25519 AAAA…`.
+The files hold public SSH keys in OpenSSH's allowed signers format: `NAME ssh-ed25519 AAAA…`.
 Exit code: 0 when every commit is verified, 1 otherwise.")]
 pub struct Verify {
     /// Which commits, along first parents: those after the first revision or time up to the second one; `A` alone is

@@ -1,4 +1,4 @@
-//! `larder verify`: good histories, and those that someone has meddled with.
+//! `larder verify`: good histories, and those that somebody has meddled with.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Output};
 
@@ -156,7 +156,7 @@ fn a_good_history_is_well() {
     let output = history.verify(&[]);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
-        out.contains("ok") && out.contains("controller@example.com") && err.contains("3 of 3 lock commits"),
+        out.contains("ok") && out.contains("controller@example.com") && err.contains("3 of 3 lock commits verified"),
         "{out}{err}"
     );
     let csv = String::from_utf8(history.verify(&["--output", "csv"]).stdout).unwrap();
@@ -203,7 +203,7 @@ fn forged_commits_are_found() {
     // Unsigned, with a trailer that even fits.
     history.lock("two", None, honest);
     assert_eq!(history.last(&[]).0, "unsigned");
-    // Signed by someone else, in larder's name.
+    // Signed by somebody else, in larder's name.
     history.lock("three", Some("eve"), honest);
     let (outcome, detail) = history.last(&[]);
     assert_eq!(outcome, "untrusted");
@@ -224,7 +224,7 @@ fn forged_commits_are_found() {
     let output = history.verify(&[]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("unsigned: it is not signed") && text.contains("2 of 4 lock commits"), "{text}");
+    assert!(text.contains("unsigned: it is not signed") && text.contains("2 of 4 lock commits verified"), "{text}");
 }
 
 #[test]

@@ -64,7 +64,10 @@ fn subject(world: &World) -> String {
 fn ada(world: &World, arguments: &[&str]) -> String {
     let repository = world.repository();
     let mut command = world.larder(arguments);
-    command.args(["--repo", &repository, "--author-name", "Ada", "--author-email", "ada@example.com"]);
+    command.args(["--repo", &repository]);
+    if matches!(arguments, ["hold" | "release" | "rollback", ..]) {
+        command.args(["--author-name", "Ada", "--author-email", "ada@example.com"]);
+    }
     String::from_utf8(run(&mut command).stdout).unwrap()
 }
 
