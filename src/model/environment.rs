@@ -71,6 +71,13 @@ pub struct Placement {
     pub affinity: Option<Value>,
 }
 
+impl Placement {
+    /// Every Linux node, by the label that each has: <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
+    pub fn every_linux_node() -> Self {
+        Self { node_selector: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(), ..Self::default() }
+    }
+}
+
 /// A `core/v1` Toleration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -29,9 +29,6 @@ use super::{
     },
 };
 
-/// The label of every Linux node. Source: <https://kubernetes.io/docs/reference/labels-annotations-taints/>.
-const EVERY_LINUX_NODE: (&str, &str) = ("kubernetes.io/os", "linux");
-
 /// Reads the file of the environment `id`.
 ///
 /// # Errors
@@ -171,8 +168,7 @@ fn by_default(check: &mut Check<'_>, settings: &Settings, tenancy: Tenancy<'_>) 
         return placement.clone();
     }
     limits::inline(check, tenancy, Place::default(), "this environment is for every Linux node");
-    let (key, value) = EVERY_LINUX_NODE;
-    Placement { node_selector: [(key.to_owned(), value.to_owned())].into(), ..Placement::default() }
+    Placement::every_linux_node()
 }
 
 fn resources(check: &mut Check<'_>, file: file::Resources) -> Resources {

@@ -88,7 +88,7 @@ fn nodes(environment: &Environment, settings: &Settings) -> Nodes {
     let mut pools = settings.pools.iter();
     match pools.find(|(_, placement)| **placement == environment.placement) {
         Some((name, _)) => Nodes::Pool(name.clone()),
-        None if environment.placement == Placement::default() => Nodes::All,
+        None if environment.placement == Placement::every_linux_node() => Nodes::All,
         None => Nodes::Selected,
     }
 }

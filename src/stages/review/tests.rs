@@ -287,9 +287,11 @@ fn all_nodes_a_pool_and_unknown_nodes_are_told_apart() {
     };
     let mut to = world();
     to.settings.pools.insert("gpu".to_owned(), selector("gpu"));
-    for (id, placement) in
-        [("teaching/all", Placement::default()), ("teaching/gpu", selector("gpu")), ("teaching/own", selector("own"))]
-    {
+    for (id, placement) in [
+        ("teaching/all", Placement::every_linux_node()),
+        ("teaching/gpu", selector("gpu")),
+        ("teaching/own", selector("own")),
+    ] {
         to.add(id, &[("a", "quay.io/a:1")]).placement = placement;
     }
     let failure: Failure = Problem::new(Category::Schema, "unknown field `imags`").into();
