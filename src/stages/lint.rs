@@ -30,7 +30,7 @@ const MAX_FINDINGS: usize = 500;
 /// A finding and the environment that it is about, if it is about one.
 type Finding = (Option<EnvironmentId>, Problem);
 
-/// All findings that are not allowed, in the order of their files and places, at most [`MAX_FINDINGS`]. `snapshot` is
+/// All findings that are not allowed, in the order of their files and places, at most `MAX_FINDINGS`. `snapshot` is
 /// where `loaded` was read from, for excerpts.
 pub fn lint(snapshot: &Snapshot, loaded: &Environments) -> Vec<Problem> {
     let Environments { settings, environments, .. } = loaded;
