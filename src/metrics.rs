@@ -159,15 +159,13 @@ impl Metrics {
     /// A poll ended: the branch's tip is known.
     pub fn polled(&self) {
         self.polls.inc();
-        self.life.happened();
-        self.progress.happened();
+        self.progressed();
     }
 
     /// A pass could not start, or ended early.
     pub fn pass_failed(&self) {
         self.passes.get_or_create(&Ended { result: "failed" }).inc();
-        self.life.happened();
-        self.progress.happened();
+        self.progressed();
     }
 
     /// A pass was carried out: its status, how long it took, how many objects it wrote, and what it has asked.
@@ -180,6 +178,12 @@ impl Metrics {
         if status.last_pass.lock_commit.is_some() {
             self.lock_commits.inc();
         }
+        self.progressed();
+    }
+
+    /// A poll or pass ended.
+    fn progressed(&self) {
+        self.life.happened();
         self.progress.happened();
     }
 

@@ -38,7 +38,7 @@ fuzz_target!(
         ];
         let files = files.map(|(path, text)| (path.to_owned(), Entry::File(text.as_bytes().into())));
         let snapshot = Snapshot { files: files.into(), ..Snapshot::default() };
-        // A template that is no text fails the whole of it, before it is rendered.
+        // A template that is not text fails the whole of it, before it is rendered.
         let Ok(loaded) = load(&snapshot) else { return };
         let manifests =
             render(&loaded.environments, &loaded.settings, &loaded.templates, &loaded.lock, &Options::default());

@@ -8,7 +8,7 @@ use super::{Exit, Printer};
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let release = env!("CARGO_PKG_VERSION");
-    // Set by whoever builds, not by a build script: that would rebuild everything after each commit.
+    // Set when building, not by a build script: that would rebuild everything after each commit.
     option_env!("LARDER_COMMIT")
         .filter(|commit| !commit.is_empty())
         .map_or_else(|| release.to_owned(), |commit| format!("{release} ({commit})"))
